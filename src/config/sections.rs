@@ -1,0 +1,371 @@
+//! The sections of the configuration, each with its defaults. The doc comments are the user's
+//! reference; `config/watchtower.yaml` repeats them with every key at its default.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use super::{ByteSize, Period, Secret};
+
+/// The whole configuration.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// Directory for everything the daemon keeps: the disk queue, the embedded engine's data, dead
+    /// letters. Made if missing, readable by its owner only.
+    pub state_dir: PathBuf,
+    /// How long records are kept in ClickHouse. Records older than this on arrival are stored under
+    /// their time of receipt, with the original time in an attribute.
+    pub retention: Period,
+    /// Addresses to listen on.
+    pub listen: Listen,
+    /// Tokens asked of senders and readers.
+    pub auth: Auth,
+    /// TLS on the listeners.
+    pub tls: Tls,
+    /// Bounds on what a client may send.
+    pub limits: Limits,
+    /// Acknowledgement and group commit.
+    pub intake: Intake,
+    /// What holds records between acknowledgement and ClickHouse.
+    pub queue: QueueConfig,
+    /// ClickHouse.
+    pub store: Store,
+    /// The embedded ClickHouse engine, used while `store.url` is not set.
+    pub engine: Engine,
+    /// The live view.
+    pub live: Live,
+    /// The daemon's own log.
+    pub log: Log,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            state_dir: PathBuf::from("watchtower-data"),
+            retention: Period::days(30),
+            listen: Listen::default(),
+            auth: Auth::default(),
+            tls: Tls::default(),
+            limits: Limits::default(),
+            intake: Intake::default(),
+            queue: QueueConfig::default(),
+            store: Store::default(),
+            engine: Engine::default(),
+            live: Live::default(),
+            log: Log::default(),
+        }
+    }
+}
+
+/// Addresses to listen on. Port 0 takes any free port.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Listen {
+    /// OTLP over gRPC.
+    pub otlp_grpc: SocketAddr,
+    /// OTLP over HTTP.
+    pub otlp_http: SocketAddr,
+    /// The page, the API and the native JSON POST.
+    pub web: SocketAddr,
+}
+
+impl Default for Listen {
+    fn default() -> Self {
+        let local = |port| SocketAddr::from(([127, 0, 0, 1], port));
+        Self {
+            otlp_grpc: local(4317),
+            otlp_http: local(4318),
+            web: local(4319),
+        }
+    }
+}
+
+/// Tokens asked of senders and readers. An empty list asks for none.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Auth {
+    /// Tokens that may send logs, on all three ports.
+    pub ingest_tokens: Vec<Secret>,
+    /// Tokens that may read: the page, the search and the live stream.
+    pub read_tokens: Vec<Secret>,
+}
+
+/// TLS on all listeners; off while both files are unset.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Tls {
+    /// PEM file with the certificate chain.
+    pub cert_file: Option<PathBuf>,
+    /// PEM file with the private key.
+    pub key_file: Option<PathBuf>,
+}
+
+/// Bounds on what a client may send.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Limits {
+    /// Largest request body, both as received and after decompression. Larger: 413, or
+    /// RESOURCE_EXHAUSTED. OTLP asks for 64 MiB at least.
+    pub body: ByteSize,
+    /// Memory for requests that are not yet committed, over all connections. Beyond it senders get
+    /// 503 or UNAVAILABLE and keep their data. Too small: needless refusals under bursts.
+    pub in_flight: ByteSize,
+    /// Longest message kept whole; a longer one is cut and marked `watchtower.truncated`.
+    pub message: ByteSize,
+    /// Longest attribute value kept whole; a longer one is cut and marked.
+    pub value: ByteSize,
+    /// Most attributes kept of one record; what is beyond is cut and marked.
+    pub attributes: usize,
+    /// Open connections over all listeners. Beyond it new ones wait to be accepted.
+    pub connections: usize,
+    /// Time a client has to send its request's headers.
+    pub header_timeout: Period,
+    /// Time a client has to send its request's body.
+    pub body_timeout: Period,
+    /// Longest wait for the queue before a sender is told to come back.
+    pub commit_timeout: Period,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            body: ByteSize::mib(64),
+            in_flight: ByteSize::mib(128),
+            message: ByteSize::mib(1),
+            value: ByteSize::bytes(64 << 10),
+            attributes: 512,
+            connections: 4096,
+            header_timeout: Period::secs(10),
+            body_timeout: Period::secs(30),
+            commit_timeout: Period::secs(3),
+        }
+    }
+}
+
+/// When a sender is told that its records are accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ack {
+    /// After the queue holds them durably. Nothing acknowledged is lost.
+    Queued,
+    /// As soon as they are read. Faster by one commit; a crash loses what was not yet queued.
+    Received,
+}
+
+/// Acknowledgement and group commit.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Intake {
+    /// `queued` or `received`.
+    pub ack: Ack,
+    /// Most records in one frame.
+    pub frame_rows: usize,
+    /// Most bytes in one frame.
+    pub frame_bytes: ByteSize,
+    /// Commits that may be under way at once. With Redis this hides the network's latency.
+    pub commits_in_flight: usize,
+}
+
+impl Default for Intake {
+    fn default() -> Self {
+        Self {
+            ack: Ack::Queued,
+            frame_rows: 65_536,
+            frame_bytes: ByteSize::mib(8),
+            commits_in_flight: 16,
+        }
+    }
+}
+
+/// Which queue holds the records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QueueKind {
+    /// Segment files under `state_dir`.
+    Disk,
+    /// A list in Redis.
+    Redis,
+}
+
+/// What holds records between acknowledgement and ClickHouse.
+#[derive(Debug, Clone, PartialEq)]
+pub struct QueueConfig {
+    /// `disk` or `redis`.
+    pub kind: QueueKind,
+    /// The disk queue.
+    pub disk: DiskQueueConfig,
+    /// The Redis queue.
+    pub redis: RedisQueueConfig,
+}
+
+impl Default for QueueConfig {
+    fn default() -> Self {
+        Self {
+            kind: QueueKind::Disk,
+            disk: DiskQueueConfig::default(),
+            redis: RedisQueueConfig::default(),
+        }
+    }
+}
+
+/// When the disk queue calls fsync.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fsync {
+    /// Before every acknowledgement; one fsync serves all requests that wait. Loses nothing.
+    Always,
+    /// At most this long after a write. A power cut loses up to this much; a killed process nothing.
+    Interval(Period),
+    /// When the operating system likes. A power cut loses up to half a minute.
+    Never,
+}
+
+/// The disk queue.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DiskQueueConfig {
+    /// Most bytes the queue may hold. Beyond it senders get 503 or UNAVAILABLE.
+    pub max_bytes: ByteSize,
+    /// Free space to leave on the disk. Below it senders are pushed back as above.
+    pub min_free: ByteSize,
+    /// Size at which a new segment file is begun.
+    pub segment_bytes: ByteSize,
+    /// `always`, a period such as `100ms`, or `never`.
+    pub fsync: Fsync,
+}
+
+impl Default for DiskQueueConfig {
+    fn default() -> Self {
+        Self {
+            max_bytes: ByteSize::mib(10 << 10),
+            min_free: ByteSize::mib(1 << 10),
+            segment_bytes: ByteSize::mib(64),
+            fsync: Fsync::Always,
+        }
+    }
+}
+
+/// The Redis queue.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RedisQueueConfig {
+    /// `redis://`, `rediss://` or `redis+unix://` URL.
+    pub url: String,
+    /// Password, so that it need not stand in the URL.
+    pub password: Secret,
+    /// Prefix of every key. Its braces keep all keys in one slot of a cluster.
+    pub prefix: String,
+    /// How long a worker may be silent before another adopts what it had claimed.
+    pub lease: Period,
+    /// Longest wait for an answer of Redis before the connection is made anew.
+    pub timeout: Period,
+}
+
+impl Default for RedisQueueConfig {
+    fn default() -> Self {
+        Self {
+            url: "redis://127.0.0.1:6379/0".to_owned(),
+            password: Secret::default(),
+            prefix: "{watchtower}".to_owned(),
+            lease: Period::secs(15),
+            timeout: Period::secs(5),
+        }
+    }
+}
+
+/// ClickHouse.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Store {
+    /// `http://` or `https://` URL of a ClickHouse server. Unset: the embedded engine is started.
+    pub url: Option<String>,
+    /// User name.
+    pub user: String,
+    /// Password.
+    pub password: Secret,
+    /// Database; made if missing.
+    pub database: String,
+    /// A batch is inserted when it has this many records,
+    pub batch_rows: usize,
+    /// or this many bytes,
+    pub batch_bytes: ByteSize,
+    /// or when its first record has waited this long.
+    pub batch_delay: Period,
+    /// Longest wait for one insert before it is tried again.
+    pub insert_timeout: Period,
+}
+
+impl Default for Store {
+    fn default() -> Self {
+        Self {
+            url: None,
+            user: "default".to_owned(),
+            password: Secret::default(),
+            database: "watchtower".to_owned(),
+            batch_rows: 100_000,
+            batch_bytes: ByteSize::mib(32),
+            batch_delay: Period::millis(500),
+            insert_timeout: Period::secs(60),
+        }
+    }
+}
+
+/// The embedded ClickHouse engine, used while `store.url` is not set.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Engine {
+    /// Path of `libchdb.so`. Unset: looked for where `scripts/quickstart` and the package put it.
+    pub library: Option<PathBuf>,
+    /// Path of a `clickhouse` binary, used instead of the library when set.
+    pub binary: Option<PathBuf>,
+    /// Memory the engine may use.
+    pub memory: ByteSize,
+}
+
+impl Default for Engine {
+    fn default() -> Self {
+        Self {
+            library: None,
+            binary: None,
+            memory: ByteSize::mib(2048),
+        }
+    }
+}
+
+/// The live view.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Live {
+    /// Most viewers at once.
+    pub viewers: usize,
+    /// Most viewers from one address.
+    pub viewers_per_address: usize,
+    /// Memory for recent records, from which a stream resumes.
+    pub ring: ByteSize,
+    /// Unsent bytes a slow viewer may have before records are skipped for it.
+    pub buffer: ByteSize,
+}
+
+impl Default for Live {
+    fn default() -> Self {
+        Self {
+            viewers: 64,
+            viewers_per_address: 8,
+            ring: ByteSize::mib(32),
+            buffer: ByteSize::mib(4),
+        }
+    }
+}
+
+/// How the daemon's own log is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    /// A line a person reads.
+    Human,
+    /// One JSON object a line.
+    Json,
+}
+
+/// The daemon's own log, on standard error.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Log {
+    /// `error`, `warn`, `info`, `debug` or `trace`, or a filter such as `info,watchtower::queue=debug`.
+    pub level: String,
+    /// `human` or `json`.
+    pub format: LogFormat,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self {
+            level: "info".to_owned(),
+            format: LogFormat::Human,
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! Frames: the only currency behind intake.
+//!
+//! A frame is a small checksummed header and one ClickHouse *Native* block. The queue stores it, the
+//! writer streams its block into `INSERT … FORMAT Native` without looking inside, the live hub reads
+//! it, a dead letter is one. [`BlockBuilder`] is the one encoder, [`Block`] the one decoder.
+//!
+//! # Layout, version 1, little endian
+//!
+//! ```text
+//!  0  magic "WTFR"
+//!  4  u16 version           = 1
+//!  6  u16 node              which node sealed it
+//!  8  u32 payload length    bytes of the Native block
+//! 12  u32 records           rows of the block
+//! 16  u64 first id          ids rise by ID_STEP from row to row
+//! 24  u64 last id
+//! 32  i64 sealed at         milliseconds since the epoch
+//! 40  u32 × 3 accepted      records by receiver, in the order of `Receiver::ALL`
+//! 52  u32 digests           number of 16-byte request digests that follow the header
+//! 56  u32 body checksum     CRC-32C of digests and payload
+//! 60  u32 header checksum   CRC-32C of bytes 0 to 59
+//! 64  digests, then the payload
+//! ```
+//!
+//! The digests name the requests whose records are inside, so that a request sent again after a
+//! restart is still recognized. Readers accept every version up to their own.
+
+mod decode;
+mod encode;
+mod header;
+
+pub use decode::{Block, Row};
+pub use encode::{BlockBuilder, Mark};
+pub use header::{Error, Frame, Header, ID_STEP, Seal};

@@ -1,0 +1,6 @@
+//! Watchtower: accepts logs over OTLP and JSON, keeps them safe, stores them in ClickHouse and shows
+//! them live.
+pub mod config;
+pub mod frame;
+pub mod normalize;
+pub mod record;

@@ -1,0 +1,199 @@
+//! The queue: what holds frames between acknowledgement and ClickHouse.
+//!
+//! The contract, for both implementations:
+//!
+//! - [`Queue::append`] fixes a frame's place when it is *called*, in call order, and is durable when
+//!   its future returns. Dropping the future does not take the frame back.
+//! - [`Queue::claim`] takes the oldest frames, *seals* them (from then on this claim's content never
+//!   changes, whatever crashes) and hands them out with a token that names their content.
+//! - [`Queue::ack`] forgets a claim once the store has it. Until then every restart hands the same
+//!   claim out again, whole and with the same token, before anything newer.
+//! - Frames come out in the order in which they went in.
+
+pub mod dead;
+pub mod disk;
+pub mod redis;
+
+use std::time::Duration;
+
+use crate::frame::Frame;
+
+/// Why the queue did not do what was asked.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    /// The cap is reached. Nothing was written.
+    #[error("queue is full: {used} of {cap} bytes used; see `queue.disk.max_bytes`")]
+    Full {
+        /// Bytes the queue holds.
+        used: u64,
+        /// Bytes it may hold.
+        cap: u64,
+    },
+    /// The disk is nearly full. Nothing was written.
+    #[error("disk is nearly full: {free} bytes free, {floor} to be left; see `queue.disk.min_free`")]
+    DiskLow {
+        /// Bytes free.
+        free: u64,
+        /// Bytes that must stay free.
+        floor: u64,
+    },
+    /// The disk refused a write or an fsync.
+    #[error("queue {what} failed on {path}: {source}")]
+    Io {
+        /// What was being done.
+        what: &'static str,
+        /// The file.
+        path: String,
+        /// What the system said.
+        source: std::sync::Arc<std::io::Error>,
+    },
+    /// Redis is away or refuses writes; the text has Redis's own words.
+    #[error("redis does not take writes: {0}")]
+    Redis(String),
+    /// The queue is being closed.
+    #[error("queue is closed")]
+    Closed,
+}
+
+/// When a claim is due. The first that is reached decides.
+#[derive(Debug, Clone, Copy)]
+pub struct ClaimLimits {
+    /// Most records of a claim (a single larger frame is a claim by itself).
+    pub rows: usize,
+    /// Most bytes of a claim (likewise).
+    pub bytes: usize,
+    /// Longest time that the oldest frame waits for company.
+    pub delay: Duration,
+}
+
+/// Frames on loan to the store, sealed. Dropping it leaves it sealed: the next start hands it out
+/// again under the same token.
+#[derive(Debug, Clone)]
+#[must_use = "a claim that is not acknowledged is handed out again at the next start"]
+pub struct Claim {
+    /// Names the content: first and last id, count, checksum. The store's deduplication token.
+    pub token: String,
+    /// The frames, oldest first.
+    pub frames: Vec<Frame>,
+    /// When it was sealed, in milliseconds since the epoch; not renewed by a redelivery.
+    pub sealed_at: i64,
+    /// Whether it was handed out before, so that the store may already have it.
+    pub redelivered: bool,
+    /// Which claim of its queue this is.
+    pub(crate) key: ClaimKey,
+}
+
+/// How each implementation finds its claim again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ClaimKey {
+    Disk(u64),
+    Redis(String),
+}
+
+/// What waits in the queue, sealed claims included.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Depth {
+    /// Frames.
+    pub frames: u64,
+    /// Records by receiver, in the order of `Receiver::ALL`.
+    pub records: [u64; 3],
+    /// Bytes.
+    pub bytes: u64,
+    /// When the oldest frame was sealed, in milliseconds since the epoch.
+    pub oldest: Option<i64>,
+}
+
+/// The token that names these frames: a claim of the same content always has the same token, and
+/// another content never the same, because ClickHouse silently drops what comes under a used token.
+#[must_use]
+pub fn token(frames: &[Frame]) -> String {
+    let mut checksum = 0;
+    let mut num_records = 0u64;
+    for frame in frames {
+        checksum = crc32c::crc32c_append(checksum, &frame.header().body_checksum.to_le_bytes());
+        num_records += u64::from(frame.header().num_records);
+    }
+    let first = frames.first().map_or(0, |frame| frame.header().first_id);
+    let last = frames.last().map_or(0, |frame| frame.header().last_id);
+    format!("{first:016x}-{last:016x}-{num_records}-{checksum:08x}")
+}
+
+/// One of the two queues.
+#[derive(Clone)]
+pub enum Queue {
+    /// Segment files under the state directory.
+    Disk(disk::DiskQueue),
+    /// A list in Redis.
+    Redis(redis::RedisQueue),
+}
+
+impl Queue {
+    /// Appends a frame behind all that were appended before. The place is fixed by the call; the
+    /// future resolves once the frame is durable, or was not written at all.
+    ///
+    /// # Errors
+    /// When nothing was written: the queue is full, the disk or Redis refuses, or it is closed.
+    pub fn append(&self, frame: Frame) -> impl Future<Output = Result<(), Error>> + Send + 'static {
+        let disk_or_redis = match self {
+            Queue::Disk(queue) => (Some(queue.append(frame)), None),
+            Queue::Redis(queue) => (None, Some(queue.append(frame))),
+        };
+        async move {
+            match disk_or_redis {
+                (Some(disk), _) => disk.await,
+                (None, Some(redis)) => redis.await,
+                (None, None) => unreachable!("one of the two is made above"),
+            }
+        }
+    }
+
+    /// Waits until a claim is due and hands it out, sealed. Cancel safe: a claim that was sealed but
+    /// not handed out comes out of the next call.
+    ///
+    /// # Errors
+    /// When the disk or Redis fails; the same call may succeed later.
+    pub async fn claim(&self, limits: &ClaimLimits) -> Result<Claim, Error> {
+        match self {
+            Queue::Disk(queue) => queue.claim(limits).await,
+            Queue::Redis(queue) => queue.claim(limits).await,
+        }
+    }
+
+    /// Hands out what there is up to the limits, at once; `None` when nothing waits.
+    ///
+    /// # Errors
+    /// As [`Queue::claim`].
+    pub async fn try_claim(&self, limits: &ClaimLimits) -> Result<Option<Claim>, Error> {
+        match self {
+            Queue::Disk(queue) => queue.try_claim(limits).await,
+            Queue::Redis(queue) => queue.try_claim(limits).await,
+        }
+    }
+
+    /// Forgets a claim that the store has. May be repeated.
+    ///
+    /// # Errors
+    /// When the disk or Redis fails; the claim then stays, and a redelivery is harmless.
+    pub async fn ack(&self, claim: &Claim) -> Result<(), Error> {
+        match self {
+            Queue::Disk(queue) => queue.ack(claim).await,
+            Queue::Redis(queue) => queue.ack(claim).await,
+        }
+    }
+
+    /// What waits, sealed claims included.
+    pub async fn depth(&self) -> Depth {
+        match self {
+            Queue::Disk(queue) => queue.depth(),
+            Queue::Redis(queue) => queue.depth().await,
+        }
+    }
+
+    /// Stops taking frames and makes what was taken durable. Sealed claims stay for the next start.
+    pub async fn close(&self) {
+        match self {
+            Queue::Disk(queue) => queue.close().await,
+            Queue::Redis(queue) => queue.close().await,
+        }
+    }
+}
