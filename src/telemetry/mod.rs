@@ -1,0 +1,5 @@
+//! The daemon's own telemetry: metrics and its log. It never goes to the daemon itself.
+
+pub mod metrics;
+
+pub use metrics::Metrics;
