@@ -5,7 +5,7 @@ use bytes::Bytes;
 const MAGIC: &[u8; 4] = b"WTFR";
 const VERSION: u16 = 1;
 /// Bytes of the fixed part of the header.
-const HEADER_BYTES: usize = 64;
+pub(super) const HEADER_BYTES: usize = 64;
 const DIGEST_BYTES: usize = 16;
 
 /// Largest frame that is read back: no intake makes one nearly as large, so that a greater length is
@@ -132,11 +132,7 @@ impl Header {
             num_digests: u32_at(fixed, 52),
             body_checksum: u32_at(fixed, 56),
         };
-        if header.num_records == 0 || header.first_id > header.last_id {
-            return Err(Error::Header(
-                "it holds no record, or its ids run backwards",
-            ));
-        }
+        header.check()?;
         let total = HEADER_BYTES as u64
             + u64::from(header.num_digests) * DIGEST_BYTES as u64
             + u64::from(header.payload_bytes);
@@ -147,6 +143,22 @@ impl Header {
             header,
             usize::try_from(total).expect("under MAX_FRAME_BYTES"),
         ))
+    }
+
+    /// What every reader of the counts and ids relies on.
+    fn check(&self) -> Result<(), Error> {
+        let Some(steps) = self.num_records.checked_sub(1) else {
+            return Err(Error::Header("it holds no record"));
+        };
+        let last_id = self.first_id.checked_add(u64::from(steps) * ID_STEP);
+        if last_id != Some(self.last_id) {
+            return Err(Error::Header("its ids do not fit its count of records"));
+        }
+        let accepted: u64 = self.accepted.iter().map(|count| u64::from(*count)).sum();
+        if accepted != u64::from(self.num_records) {
+            return Err(Error::Header("its counts by receiver do not add up"));
+        }
+        Ok(())
     }
 }
 
@@ -258,6 +270,11 @@ impl Frame {
     #[must_use]
     pub fn payload(&self) -> Bytes {
         self.bytes.slice(self.payload_start()..)
+    }
+
+    /// The Native block alone, borrowed.
+    pub(super) fn block(&self) -> &[u8] {
+        &self.bytes[self.payload_start()..]
     }
 
     /// Digests of the requests inside.
