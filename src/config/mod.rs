@@ -3,8 +3,39 @@
 //! `load` reads, expands `${VAR}`, parses and validates; it reports every fault at once, each with
 //! file, line and the nearest key, and it changes nothing else in the process.
 
+mod checks;
+mod expand;
+mod fault;
+mod load;
+mod schema;
+mod secret;
 mod sections;
+mod tree;
 mod units;
 
+pub use fault::{Fault, Faults, Origin};
+pub use load::{find_file, load};
+pub use secret::Secret;
 pub use sections::*;
-pub use units::{ByteSize, Period, Secret};
+pub use units::{ByteSize, Period};
+
+impl Config {
+    /// What is allowed and yet unlikely to be meant; to be logged at start and shown by `check`.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        checks::warnings(self)
+    }
+
+    /// The whole configuration as YAML, with `***` for every secret.
+    ///
+    /// # Panics
+    /// Never: the configuration's own types can all be written as YAML.
+    #[must_use]
+    pub fn to_yaml(&self) -> String {
+        serde_yaml::to_string(self)
+            .expect("the configuration's own types can all be written as YAML")
+    }
+}
+
+#[cfg(test)]
+mod tests;

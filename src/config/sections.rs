@@ -1,13 +1,19 @@
 //! The sections of the configuration, each with its defaults. The doc comments are the user's
 //! reference; `config/watchtower.yaml` repeats them with every key at its default.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
+use super::units::{self, serde_as_text};
 use super::{ByteSize, Period, Secret};
 
 /// The whole configuration.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// Directory for everything the daemon keeps: the disk queue, the embedded engine's data, dead
     /// letters. Made if missing, readable by its owner only.
@@ -57,13 +63,17 @@ impl Default for Config {
 }
 
 /// Addresses to listen on. Port 0 takes any free port.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Listen {
     /// OTLP over gRPC.
+    #[serde(deserialize_with = "address")]
     pub otlp_grpc: SocketAddr,
     /// OTLP over HTTP.
+    #[serde(deserialize_with = "address")]
     pub otlp_http: SocketAddr,
     /// The page, the API and the native JSON POST.
+    #[serde(deserialize_with = "address")]
     pub web: SocketAddr,
 }
 
@@ -78,8 +88,25 @@ impl Default for Listen {
     }
 }
 
+/// Reads an address to listen on, with a hint for the shapes other programs take.
+fn address<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    if let Ok(address) = text.trim().parse() {
+        return Ok(address);
+    }
+    let (host, port) = text.trim().rsplit_once(':').unwrap_or(("", text.trim()));
+    let suggest = match (host, port.parse::<u16>()) {
+        ("" | "*", Ok(port)) => format!("0.0.0.0:{port} for all addresses, or 127.0.0.1:{port}"),
+        ("localhost", Ok(port)) => format!("127.0.0.1:{port}"),
+        _ => "an IP address and a port, such as 127.0.0.1:4319 or [::1]:4319".to_owned(),
+    };
+    let error = format!("\"{text}\" is not an address to listen on; write {suggest}");
+    Err(serde::de::Error::custom(error))
+}
+
 /// Tokens asked of senders and readers. An empty list asks for none.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Auth {
     /// Tokens that may send logs, on all three ports.
     pub ingest_tokens: Vec<Secret>,
@@ -88,7 +115,8 @@ pub struct Auth {
 }
 
 /// TLS on all listeners; off while both files are unset.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Tls {
     /// PEM file with the certificate chain.
     pub cert_file: Option<PathBuf>,
@@ -97,7 +125,8 @@ pub struct Tls {
 }
 
 /// Bounds on what a client may send.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Limits {
     /// Largest request body, both as received and after decompression. Larger: 413, or
     /// RESOURCE_EXHAUSTED. OTLP asks for 64 MiB at least.
@@ -138,7 +167,8 @@ impl Default for Limits {
 }
 
 /// When a sender is told that its records are accepted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Ack {
     /// After the queue holds them durably. Nothing acknowledged is lost.
     Queued,
@@ -147,7 +177,8 @@ pub enum Ack {
 }
 
 /// Acknowledgement and group commit.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Intake {
     /// `queued` or `received`.
     pub ack: Ack,
@@ -171,7 +202,8 @@ impl Default for Intake {
 }
 
 /// Which queue holds the records.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum QueueKind {
     /// Segment files under `state_dir`.
     Disk,
@@ -180,7 +212,8 @@ pub enum QueueKind {
 }
 
 /// What holds records between acknowledgement and ClickHouse.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct QueueConfig {
     /// `disk` or `redis`.
     pub kind: QueueKind,
@@ -211,8 +244,33 @@ pub enum Fsync {
     Never,
 }
 
+impl FromStr for Fsync {
+    type Err = units::Error;
+
+    fn from_str(text: &str) -> Result<Self, units::Error> {
+        match text.trim() {
+            "always" => Ok(Self::Always),
+            "never" => Ok(Self::Never),
+            period => period.parse().map(Self::Interval),
+        }
+    }
+}
+
+impl fmt::Display for Fsync {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Always => f.write_str("always"),
+            Self::Interval(period) => period.fmt(f),
+            Self::Never => f.write_str("never"),
+        }
+    }
+}
+
+serde_as_text!(Fsync);
+
 /// The disk queue.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct DiskQueueConfig {
     /// Most bytes the queue may hold. Beyond it senders get 503 or UNAVAILABLE.
     pub max_bytes: ByteSize,
@@ -236,7 +294,8 @@ impl Default for DiskQueueConfig {
 }
 
 /// The Redis queue.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct RedisQueueConfig {
     /// `redis://`, `rediss://` or `redis+unix://` URL.
     pub url: String,
@@ -263,7 +322,8 @@ impl Default for RedisQueueConfig {
 }
 
 /// ClickHouse.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Store {
     /// `http://` or `https://` URL of a ClickHouse server. Unset: the embedded engine is started.
     pub url: Option<String>,
@@ -299,7 +359,8 @@ impl Default for Store {
 }
 
 /// The embedded ClickHouse engine, used while `store.url` is not set.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Engine {
     /// Path of `libchdb.so`. Unset: looked for where `scripts/quickstart` and the package put it.
     pub library: Option<PathBuf>,
@@ -320,7 +381,8 @@ impl Default for Engine {
 }
 
 /// The live view.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Live {
     /// Most viewers at once.
     pub viewers: usize,
@@ -344,7 +406,8 @@ impl Default for Live {
 }
 
 /// How the daemon's own log is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum LogFormat {
     /// A line a person reads.
     Human,
@@ -353,7 +416,8 @@ pub enum LogFormat {
 }
 
 /// The daemon's own log, on standard error.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Log {
     /// `error`, `warn`, `info`, `debug` or `trace`, or a filter such as `info,watchtower::queue=debug`.
     pub level: String,

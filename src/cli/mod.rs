@@ -1,0 +1,94 @@
+//! The command line: what each command takes, and which code runs it.
+
+mod check;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::config::{self, Config, Faults};
+
+/// Exit code for a configuration that is wrong (EX_CONFIG); the systemd unit does not restart on it.
+pub const EXIT_CONFIG: u8 = 78;
+
+/// A log daemon: takes logs over OTLP and JSON, stores them in ClickHouse, shows them live.
+#[derive(Debug, Parser)]
+#[command(name = "watchtower", version, max_term_width = 100)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    config: ConfigArgs,
+}
+
+/// Where the configuration comes from.
+#[derive(Debug, Args)]
+struct ConfigArgs {
+    /// Configuration file [default: /etc/watchtower/watchtower.yaml if there is one]
+    #[arg(
+        long,
+        short,
+        global = true,
+        env = "WATCHTOWER_CONFIG",
+        value_name = "FILE"
+    )]
+    config: Option<PathBuf>,
+    /// One setting, over the file's: `--set retention=7d`; may be given several times
+    #[arg(long = "set", global = true, value_name = "KEY.PATH=VALUE")]
+    sets: Vec<String>,
+}
+
+impl ConfigArgs {
+    fn file(&self) -> Option<PathBuf> {
+        // A variable that is set to nothing is as good as unset.
+        let asked = self
+            .config
+            .as_deref()
+            .filter(|path| !path.as_os_str().is_empty());
+        config::find_file(asked)
+    }
+
+    fn load(&self) -> Result<Config, Faults> {
+        config::load(self.file().as_deref(), &self.sets)
+    }
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the daemon (the default)
+    Serve,
+    /// Check the configuration, report everything that is wrong, and exit with 78 if anything is
+    Check(check::CheckArgs),
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// What went wrong; [`exit_code`] knows which code it deserves.
+pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
+    match cli.command.unwrap_or(Command::Serve) {
+        Command::Serve => crate::app::run(start(&cli.config)?),
+        Command::Check(args) => check::run(&args, &cli.config),
+    }
+}
+
+/// Loads the configuration of a daemon and begins its log.
+fn start(args: &ConfigArgs) -> anyhow::Result<Config> {
+    let config = args.load()?;
+    crate::telemetry::logging::init(&config.log)?;
+    for warning in config.warnings() {
+        tracing::warn!("{warning}");
+    }
+    Ok(config)
+}
+
+/// The exit code of an error: 78 for a wrong configuration, 1 for anything else.
+#[must_use]
+pub fn exit_code(error: &anyhow::Error) -> ExitCode {
+    if error.is::<Faults>() {
+        ExitCode::from(EXIT_CONFIG)
+    } else {
+        ExitCode::FAILURE
+    }
+}

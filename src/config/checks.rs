@@ -1,0 +1,400 @@
+//! What must hold between settings, each of which is good by itself.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use redis::IntoConnectionInfo;
+
+use super::{Ack, ByteSize, Config, Fsync, Period, QueueKind, Secret};
+
+/// Settings that do not go together.
+pub(super) struct Conflict {
+    /// The keys that take part, the one to change first.
+    pub(super) keys: Vec<&'static str>,
+    /// What is wrong and what would be right.
+    pub(super) problem: String,
+}
+
+/// Longest `retention`: ClickHouse computes a row's end of life as a 32-bit time, which ends in 2106.
+const MAX_RETENTION: Period = Period::days(18_250);
+/// A record older than `retention` on arrival loses its place in time; an hour is the least sense.
+const MIN_RETENTION: Period = Period::secs(3_600);
+/// More than enough for one insert, and far below where ClickHouse would balk.
+const MAX_BATCH_ROWS: usize = 10_000_000;
+/// A frame's row count, and the memory it takes to build one.
+const MAX_FRAME_ROWS: usize = 1 << 20;
+const MAX_FRAME: ByteSize = ByteSize::mib(256);
+/// Below this the engine does not start, or fails its first merge.
+const MIN_ENGINE_MEMORY: ByteSize = ByteSize::mib(256);
+/// No wait of the daemon is meant to be longer; a greater value is a unit mistaken.
+const MAX_WAIT: Period = Period::secs(3_600);
+
+/// Moves a password out of `queue.redis.url`, so that the URL can be printed and logged.
+pub(super) fn take_url_password(config: &mut Config) -> Vec<Conflict> {
+    let redis = &mut config.queue.redis;
+    let Some(mut url) = redis::parse_redis_url(&redis.url) else {
+        return Vec::new();
+    };
+    let Ok(info) = redis.url.as_str().into_connection_info() else {
+        return Vec::new();
+    };
+    let Some(password) = info.redis_settings().password() else {
+        return Vec::new();
+    };
+    let was_set = !redis.password.is_empty();
+    if !was_set {
+        redis.password = Secret::new(password.to_owned());
+    }
+    // A socket's URL holds it as a parameter. Only a host's URL can have a password before the host.
+    let others: Vec<(String, String)> = url
+        .query_pairs()
+        .filter(|(name, _)| name != "pass")
+        .map(|(name, value)| (name.into_owned(), value.into_owned()))
+        .collect();
+    match others.is_empty() {
+        true => url.set_query(None),
+        false => drop(url.query_pairs_mut().clear().extend_pairs(others)),
+    }
+    if url.password().is_none() || url.set_password(None).is_ok() {
+        redis.url = url.into();
+    }
+    if was_set {
+        return vec![Conflict {
+            keys: vec!["queue.redis.url", "queue.redis.password"],
+            problem: "the URL holds a password and queue.redis.password holds another; keep one"
+                .to_owned(),
+        }];
+    }
+    Vec::new()
+}
+
+/// Every conflict there is.
+pub(super) fn conflicts(config: &Config) -> Vec<Conflict> {
+    let mut found = Found(Vec::new());
+    ports(config, &mut found);
+    auth_and_tls(config, &mut found);
+    limits(config, &mut found);
+    queue(config, &mut found);
+    store_and_engine(config, &mut found);
+    live_and_log(config, &mut found);
+    found.0
+}
+
+struct Found(Vec<Conflict>);
+
+impl Found {
+    fn unless(&mut self, good: bool, keys: &[&'static str], problem: impl FnOnce() -> String) {
+        if !good {
+            self.0.push(Conflict {
+                keys: keys.to_vec(),
+                problem: problem(),
+            });
+        }
+    }
+
+    fn number(&mut self, key: &'static str, value: usize, min: usize, max: usize) {
+        self.unless((min..=max).contains(&value), &[key], || {
+            format!("is {value}; write a number from {min} to {max}")
+        });
+    }
+
+    fn wait(&mut self, key: &'static str, value: Period) {
+        let good = value.duration() > Duration::ZERO && value <= MAX_WAIT;
+        self.unless(good, &[key], || {
+            format!("is {value}; write a time over 0 and up to {MAX_WAIT}")
+        });
+    }
+
+    fn at_least(&mut self, key: &'static str, value: ByteSize, min: ByteSize) {
+        self.unless(value >= min, &[key], || {
+            format!("is {value}; write at least {min}")
+        });
+    }
+
+    /// The second key's value bounds the first's.
+    fn within(&mut self, key: &'static str, value: ByteSize, by: &'static str, bound: ByteSize) {
+        self.unless(value <= bound, &[key, by], || {
+            format!("is {value}, over {by} which is {bound}; lower it, or raise {by}")
+        });
+    }
+}
+
+fn ports(config: &Config, found: &mut Found) {
+    let listen = &config.listen;
+    let all = [
+        ("listen.otlp_grpc", listen.otlp_grpc),
+        ("listen.otlp_http", listen.otlp_http),
+        ("listen.web", listen.web),
+    ];
+    for (index, (key, address)) in all.iter().enumerate() {
+        for (other_key, other) in all.iter().take(index) {
+            found.unless(!overlap(*address, *other), &[*key, *other_key], || {
+                format!("is {address}, and {other_key} is {other}; give each its own port")
+            });
+        }
+    }
+}
+
+/// Whether two listeners could not both have their address.
+fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
+    let same_address =
+        one.ip() == other.ip() || one.ip().is_unspecified() || other.ip().is_unspecified();
+    one.port() != 0 && one.port() == other.port() && same_address
+}
+
+fn auth_and_tls(config: &Config, found: &mut Found) {
+    let tokens = [
+        ("auth.ingest_tokens", &config.auth.ingest_tokens),
+        ("auth.read_tokens", &config.auth.read_tokens),
+    ];
+    for (key, tokens) in tokens {
+        found.unless(!tokens.iter().any(Secret::is_empty), &[key], || {
+            "holds an empty token; write the token, or remove the line".to_owned()
+        });
+        // What cannot stand in a header could never be sent.
+        let sendable = |token: &Secret| token.expose().bytes().all(|byte| byte.is_ascii_graphic());
+        found.unless(tokens.iter().all(sendable), &[key], || {
+            "holds a token that no header can carry; use letters, digits and signs without blanks".to_owned()
+        });
+    }
+    let tls = &config.tls;
+    found.unless(
+        tls.cert_file.is_none() || tls.key_file.is_some(),
+        &["tls.cert_file"],
+        || "needs tls.key_file too; set both, or neither".to_owned(),
+    );
+    found.unless(
+        tls.key_file.is_none() || tls.cert_file.is_some(),
+        &["tls.key_file"],
+        || "needs tls.cert_file too; set both, or neither".to_owned(),
+    );
+}
+
+fn limits(config: &Config, found: &mut Found) {
+    let limits = &config.limits;
+    found.at_least("limits.body", limits.body, ByteSize::bytes(1 << 10));
+    found.within(
+        "limits.body",
+        limits.body,
+        "limits.in_flight",
+        limits.in_flight,
+    );
+    found.at_least("limits.message", limits.message, ByteSize::bytes(64));
+    found.within("limits.message", limits.message, "limits.body", limits.body);
+    found.at_least("limits.value", limits.value, ByteSize::bytes(64));
+    found.within("limits.value", limits.value, "limits.body", limits.body);
+    found.number("limits.attributes", limits.attributes, 1, 65_536);
+    found.number("limits.connections", limits.connections, 1, 1_000_000);
+    found.wait("limits.header_timeout", limits.header_timeout);
+    found.wait("limits.body_timeout", limits.body_timeout);
+    found.wait("limits.commit_timeout", limits.commit_timeout);
+
+    let intake = &config.intake;
+    found.number("intake.frame_rows", intake.frame_rows, 1, MAX_FRAME_ROWS);
+    found.at_least(
+        "intake.frame_bytes",
+        intake.frame_bytes,
+        ByteSize::bytes(1 << 10),
+    );
+    found.unless(
+        intake.frame_bytes <= MAX_FRAME,
+        &["intake.frame_bytes"],
+        || format!("is {}; write at most {MAX_FRAME}", intake.frame_bytes),
+    );
+    found.within(
+        "intake.frame_bytes",
+        intake.frame_bytes,
+        "limits.in_flight",
+        limits.in_flight,
+    );
+    found.number(
+        "intake.commits_in_flight",
+        intake.commits_in_flight,
+        1,
+        1_024,
+    );
+}
+
+fn queue(config: &Config, found: &mut Found) {
+    let disk = &config.queue.disk;
+    let frame = config.intake.frame_bytes;
+    found.within(
+        "intake.frame_bytes",
+        frame,
+        "queue.disk.segment_bytes",
+        disk.segment_bytes,
+    );
+    // The segment that is read and the one that is written are always there.
+    let two = ByteSize::bytes(disk.segment_bytes.as_u64().saturating_mul(2));
+    found.unless(
+        disk.max_bytes >= two,
+        &["queue.disk.max_bytes", "queue.disk.segment_bytes"],
+        || format!("is {}; write at least two segments, {two}", disk.max_bytes),
+    );
+    if let Fsync::Interval(period) = disk.fsync {
+        let good = period.duration() > Duration::ZERO && period <= MAX_WAIT;
+        found.unless(good, &["queue.disk.fsync"], || {
+            format!("is {period}; write always, never, or a time over 0 and up to {MAX_WAIT}")
+        });
+    }
+    let redis = &config.queue.redis;
+    if let Err(error) = redis.url.as_str().into_connection_info() {
+        let problem =
+            "write redis://HOST:6379/0, rediss:// for TLS, or redis+unix:///path/to/socket";
+        found.unless(false, &["queue.redis.url"], || {
+            format!("is not a Redis URL: {error}; {problem}")
+        });
+    }
+    found.unless(!redis.prefix.is_empty(), &["queue.redis.prefix"], || {
+        "is empty; write a prefix in braces, such as \"{watchtower}\"".to_owned()
+    });
+    found.wait("queue.redis.timeout", redis.timeout);
+    found.wait("queue.redis.lease", redis.lease);
+    found.unless(redis.lease > redis.timeout, &["queue.redis.lease", "queue.redis.timeout"], || {
+        format!(
+            "is {}; write more than queue.redis.timeout, which is {}, or one slow answer loses the lease",
+            redis.lease, redis.timeout
+        )
+    });
+}
+
+fn store_and_engine(config: &Config, found: &mut Found) {
+    let store = &config.store;
+    if let Some(Err(problem)) = store.url.as_deref().map(store_url) {
+        found.unless(false, &["store.url"], || problem.to_owned());
+    }
+    found.unless(!store.user.is_empty(), &["store.user"], || {
+        "is empty; write the user's name, which is usually `default`".to_owned()
+    });
+    let mut letters = store.database.chars();
+    let is_name = letters
+        .next()
+        .is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
+        && letters.all(|c| c.is_ascii_alphanumeric() || c == '_');
+    found.unless(is_name, &["store.database"], || {
+        format!(
+            "is \"{}\"; write a name of letters, digits and _",
+            store.database
+        )
+    });
+    found.number("store.batch_rows", store.batch_rows, 1, MAX_BATCH_ROWS);
+    found.at_least(
+        "store.batch_bytes",
+        store.batch_bytes,
+        ByteSize::bytes(1 << 10),
+    );
+    found.unless(
+        store.batch_delay <= MAX_WAIT,
+        &["store.batch_delay"],
+        || format!("is {}; write at most {MAX_WAIT}", store.batch_delay),
+    );
+    found.wait("store.insert_timeout", store.insert_timeout);
+    found.at_least("engine.memory", config.engine.memory, MIN_ENGINE_MEMORY);
+    let good = (MIN_RETENTION..=MAX_RETENTION).contains(&config.retention);
+    found.unless(good, &["retention"], || {
+        format!(
+            "is {}; write a time from {MIN_RETENTION} to {MAX_RETENTION}",
+            config.retention
+        )
+    });
+}
+
+/// Checks the URL of a ClickHouse server. The URL itself is not repeated: it may hold a password.
+fn store_url(url: &str) -> Result<(), &'static str> {
+    let uri: http::Uri = url
+        .parse()
+        .map_err(|_| "is not a URL; write http://HOST:8123 or https://HOST:8443")?;
+    if uri
+        .authority()
+        .is_some_and(|authority| authority.as_str().contains('@'))
+    {
+        return Err("holds a user or password; write them as store.user and store.password");
+    }
+    match (uri.scheme_str(), uri.port_u16()) {
+        (Some("http" | "https"), Some(9000 | 9440)) => Err(
+            "names the port of ClickHouse's own protocol; write the HTTP port, usually 8123 or 8443",
+        ),
+        (Some("http" | "https"), _) if uri.query().is_some() => {
+            Err("holds parameters after a ?; write the address only")
+        }
+        (Some("http" | "https"), _) => Ok(()),
+        _ => Err("is not an HTTP URL; write http://HOST:8123 or https://HOST:8443"),
+    }
+}
+
+fn live_and_log(config: &Config, found: &mut Found) {
+    let live = &config.live;
+    found.number("live.viewers", live.viewers, 1, 10_000);
+    found.number(
+        "live.viewers_per_address",
+        live.viewers_per_address,
+        1,
+        10_000,
+    );
+    found.unless(
+        live.viewers_per_address <= live.viewers,
+        &["live.viewers_per_address", "live.viewers"],
+        || {
+            format!(
+                "is {}, over live.viewers which is {}",
+                live.viewers_per_address, live.viewers
+            )
+        },
+    );
+    found.at_least("live.ring", live.ring, ByteSize::mib(1));
+    found.at_least("live.buffer", live.buffer, ByteSize::bytes(64 << 10));
+    if let Err(error) = crate::telemetry::logging::parse_filter(&config.log.level) {
+        found.unless(false, &["log.level"], || error.to_string());
+    }
+}
+
+/// What is allowed and yet unlikely to be meant.
+pub(super) fn warnings(config: &Config) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let listen = &config.listen;
+    let open = |address: SocketAddr| !is_loopback(address.ip());
+    let takes_logs = [listen.otlp_grpc, listen.otlp_http, listen.web];
+    if config.auth.ingest_tokens.is_empty() && takes_logs.into_iter().any(open) {
+        warnings.push(
+            "anyone who reaches this machine can send logs; set auth.ingest_tokens, or listen on 127.0.0.1".to_owned(),
+        );
+    }
+    if config.auth.read_tokens.is_empty() && open(listen.web) {
+        warnings.push(format!(
+            "anyone who reaches {} can read the logs; set auth.read_tokens, or let listen.web be on 127.0.0.1",
+            listen.web
+        ));
+    }
+    let tokens = !config.auth.ingest_tokens.is_empty() || !config.auth.read_tokens.is_empty();
+    if tokens && config.tls.cert_file.is_none() && takes_logs.into_iter().any(open) {
+        warnings.push("tokens cross the network unencrypted; set tls.cert_file and tls.key_file, or put a proxy with TLS in front".to_owned());
+    }
+    if config.intake.ack == Ack::Received {
+        warnings.push(
+            "intake.ack is received: a crash loses records that senders were told are accepted"
+                .to_owned(),
+        );
+    }
+    let braces = config
+        .queue
+        .redis
+        .prefix
+        .split_once('{')
+        .is_some_and(|(_, rest)| rest.find('}') > Some(0));
+    if config.queue.kind == QueueKind::Redis && !braces {
+        warnings.push("queue.redis.prefix has no {braces}: a Redis cluster would spread its keys over several nodes and refuse".to_owned());
+    }
+    if config.store.url.is_some()
+        && (config.engine.library.is_some() || config.engine.binary.is_some())
+    {
+        warnings.push(
+            "store.url is set, so the embedded engine is not started and engine.* is not used"
+                .to_owned(),
+        );
+    }
+    warnings
+}
+
+fn is_loopback(ip: IpAddr) -> bool {
+    ip.to_canonical().is_loopback()
+}
