@@ -12,7 +12,7 @@ const DIGEST_BYTES: usize = 16;
 
 /// Largest frame that is read back: no intake makes one nearly as large, so that a greater length is
 /// a damaged header and not a reason to allocate.
-const MAX_FRAME_BYTES: usize = 1 << 30;
+pub const MAX_FRAME_BYTES: usize = 1 << 30;
 
 /// Distance between the ids of neighbouring rows of a frame. An id is a counter (milliseconds since
 /// the epoch in its upper 42 bits, a sequence in the next 12, which may carry) over ten bits of node

@@ -1,7 +1,7 @@
 //! Tests against the real thing.
 #![expect(
-    clippy::expect_used,
-    reason = "a harness that cannot start has nothing better to do"
+    clippy::unwrap_used,
+    reason = "allow-unwrap-in-tests does not reach the helpers of an integration test"
 )]
 
 mod frame_clickhouse;
