@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use super::dictionary::Dictionary;
-use super::native::{put_string, put_varint};
+use super::native::put_string;
 use super::seal;
 use super::{Frame, Seal};
 use crate::record::{Group, KeyValue, Receiver, Record, Sink};
@@ -362,17 +362,19 @@ fn put_map(keys: &mut Indexed, values: &mut Vec<u8>, map: &[KeyValue<'_>]) {
     }
 }
 
-/// Appends an id as a string of hex digits, or an empty one.
+/// Appends an id of up to 16 bytes as a string of hex digits, or an empty one.
 fn put_hex(out: &mut Vec<u8>, id: Option<&[u8]>) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let id = id.unwrap_or_default();
-    put_varint(out, 2 * id.len());
-    for byte in id {
-        out.extend_from_slice(&[
-            DIGITS[usize::from(byte >> 4)],
-            DIGITS[usize::from(byte & 0xf)],
-        ]);
+    // Put together on the side, so that the column grows once and not for every byte.
+    let mut text = [0; 1 + 2 * 16];
+    let (length, digits) = text.split_at_mut(1);
+    length[0] = 2 * id.len() as u8;
+    for (pair, byte) in digits.chunks_exact_mut(2).zip(id) {
+        pair[0] = DIGITS[usize::from(byte >> 4)];
+        pair[1] = DIGITS[usize::from(byte & 0xf)];
     }
+    out.extend_from_slice(&text[..=2 * id.len()]);
 }
 
 /// Empties a buffer and keeps its memory for the next block, unless that is far more than this one

@@ -1,5 +1,7 @@
 //! The frame and its header. The layout is in the module's own documentation.
 
+use std::fmt;
+
 use bytes::Bytes;
 
 const MAGIC: &[u8; 4] = b"WTFR";
@@ -10,7 +12,7 @@ const DIGEST_BYTES: usize = 16;
 
 /// Largest frame that is read back: no intake makes one nearly as large, so that a greater length is
 /// a damaged header and not a reason to allocate.
-const MAX_FRAME_BYTES: usize = 1 << 30;
+pub const MAX_FRAME_BYTES: usize = 1 << 30;
 
 /// Distance between the ids of neighbouring rows of a frame. An id is a counter (milliseconds since
 /// the epoch in its upper 42 bits, a sequence in the next 12, which may carry) over ten bits of node
@@ -136,13 +138,10 @@ impl Header {
         let total = HEADER_BYTES as u64
             + u64::from(header.num_digests) * DIGEST_BYTES as u64
             + u64::from(header.payload_bytes);
-        if total > MAX_FRAME_BYTES as u64 {
-            return Err(Error::Header("it is larger than any frame may be"));
+        match usize::try_from(total) {
+            Ok(total) if total <= MAX_FRAME_BYTES => Ok((header, total)),
+            _ => Err(Error::Header("it is larger than any frame may be")),
         }
-        Ok((
-            header,
-            usize::try_from(total).expect("under MAX_FRAME_BYTES"),
-        ))
     }
 
     /// What every reader of the counts and ids relies on.
@@ -163,7 +162,7 @@ impl Header {
 }
 
 /// A sealed frame: immutable, and cheap to clone.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Frame {
     header: Header,
     bytes: Bytes,
@@ -286,6 +285,15 @@ impl Frame {
 
     fn payload_start(&self) -> usize {
         HEADER_BYTES + self.header.num_digests as usize * DIGEST_BYTES
+    }
+}
+
+/// Shows the header alone: a block is large, and what it says belongs to its senders.
+impl fmt::Debug for Frame {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Frame")
+            .field("header", &self.header)
+            .finish_non_exhaustive()
     }
 }
 

@@ -39,7 +39,7 @@ mod tests;
 
 pub use decode::{Block, Row};
 pub use encode::{BlockBuilder, Mark};
-pub use header::{Error, Frame, Header, ID_STEP, Seal};
+pub use header::{Error, Frame, Header, ID_STEP, MAX_FRAME_BYTES, Seal};
 pub use native::COLUMNS;
 pub use read::{LowCardinality, MapColumn};
 

@@ -65,10 +65,13 @@ impl<'a> LowCardinality<'a> {
         self.indexes.len() / self.width.bytes()
     }
 
-    fn largest_index(&self) -> Option<usize> {
+    /// The largest index; 0 where there are no rows.
+    fn largest_index(&self) -> usize {
         match self.width {
-            Width::One => self.indexes.iter().max().map(|index| usize::from(*index)),
-            Width::Two | Width::Four => (0..self.len()).map(|row| self.index(row)).max(),
+            Width::One => usize::from(self.indexes.iter().copied().fold(0, u8::max)),
+            Width::Two | Width::Four => (0..self.len())
+                .map(|row| self.index(row))
+                .fold(0, usize::max),
         }
     }
 }
@@ -282,7 +285,7 @@ impl<'a> Reader<'a> {
             width,
             indexes: self.items(rows, width.bytes())?,
         };
-        if column.largest_index() >= Some(column.dictionary.len()) {
+        if column.largest_index() >= column.dictionary.len() {
             return Err(self.error("an index points outside its dictionary"));
         }
         Ok(column)
