@@ -5,5 +5,6 @@ pub mod cli;
 pub mod config;
 pub mod frame;
 pub mod normalize;
+pub mod queue;
 pub mod record;
 pub mod telemetry;
