@@ -3,4 +3,5 @@
 pub mod config;
 pub mod frame;
 pub mod normalize;
+pub mod receivers;
 pub mod record;
