@@ -1,10 +1,14 @@
 //! Watchtower: accepts logs over OTLP and JSON, keeps them safe, stores them in ClickHouse and shows
 //! them live.
 pub mod app;
+pub mod auth;
 pub mod cli;
 pub mod config;
 pub mod frame;
+pub mod intake;
 pub mod normalize;
 pub mod queue;
+pub mod receivers;
 pub mod record;
+pub mod server;
 pub mod telemetry;

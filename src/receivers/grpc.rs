@@ -16,6 +16,7 @@ use http_body_util::{BodyExt, Full};
 
 use super::body::{self, Coding};
 use super::decode::{self, Outcome};
+use super::response;
 use super::reply::{self, Reject};
 use super::Door;
 use crate::intake::Permit;
@@ -46,14 +47,14 @@ async fn call(door: &Door, request: Request) -> Result<Outcome, Reject> {
     let encoding = parts.headers.get("grpc-encoding").map_or(&b""[..], HeaderValue::as_bytes);
     let coding = Coding::named(encoding)
         .ok_or_else(|| Reject::Coding(String::from_utf8_lossy(encoding).into_owned()))?;
-    let mut limits = door.limits.clone();
+    let mut limits = door.config.limits.clone();
     limits.body = crate::config::ByteSize::bytes(limits.body.as_u64() + PREFIX_BYTES as u64);
     let (bytes, mut permit) = body::read(&parts.headers, body, &limits, door.intake.budget()).await?;
-    let message = message(bytes, coding, door.limits.body.as_usize(), &mut permit)?;
+    let message = message(bytes, coding, door.config.limits.body.as_usize(), &mut permit)?;
     let wait = timeout(&parts.headers).unwrap_or(Duration::MAX);
     let (outcome, _receipt) =
         door.take(Receiver::OtlpGrpc, message, permit, wait, |body, context, builder| {
-            decode::protobuf(body, context, builder)
+            decode::decode_protobuf(body, context, builder)
         })
         .await?;
     Ok(outcome)
@@ -103,7 +104,7 @@ fn timeout(headers: &HeaderMap) -> Option<Duration> {
 /// Status 0 and the response message. An empty one is sent too: some clients take OK without a
 /// message for a failure.
 fn success(outcome: &Outcome) -> Response {
-    let message = decode::response::protobuf(outcome);
+    let message = response::protobuf(outcome);
     let mut framed = BytesMut::with_capacity(PREFIX_BYTES + message.len());
     framed.put_u8(0);
     framed.put_u32(u32::try_from(message.len()).expect("the error message is at most 1 KiB"));

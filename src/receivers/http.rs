@@ -10,6 +10,7 @@ use http::header::CONTENT_TYPE;
 
 use super::body::{self, Coding};
 use super::decode::{self, Outcome};
+use super::response;
 use super::reply::{Encoding, Reject};
 use super::Door;
 use crate::record::Receiver;
@@ -37,12 +38,12 @@ async fn call(
     let encoding = encoding.clone()?;
     let (parts, body) = request.into_parts();
     let coding = Coding::of(&parts.headers)?;
-    let (bytes, mut permit) = body::read(&parts.headers, body, &door.limits, door.intake.budget()).await?;
-    let bytes = body::decompress(coding, bytes, door.limits.body.as_usize(), &mut permit)?;
+    let (bytes, mut permit) = body::read(&parts.headers, body, &door.config.limits, door.intake.budget()).await?;
+    let bytes = body::decompress(coding, bytes, door.config.limits.body.as_usize(), &mut permit)?;
     let taken = door
         .take(Receiver::OtlpHttp, bytes, permit, Duration::MAX, |body, context, builder| match encoding {
-            Encoding::Protobuf => decode::protobuf(body, context, builder),
-            Encoding::Json => decode::json(body, context, builder),
+            Encoding::Protobuf => decode::decode_protobuf(body, context, builder),
+            Encoding::Json => decode::decode_json(body, context, builder),
         })
         .await;
     taken.map(|(outcome, _receipt)| (encoding, outcome))
@@ -51,8 +52,8 @@ async fn call(
 /// 200, in the request's encoding: an empty protobuf message or `{}` on full success.
 fn success(encoding: Encoding, outcome: &Outcome) -> Response {
     let body = match encoding {
-        Encoding::Protobuf => Bytes::from(decode::response::protobuf(outcome)),
-        Encoding::Json => Bytes::from(decode::response::json(outcome)),
+        Encoding::Protobuf => Bytes::from(response::protobuf(outcome)),
+        Encoding::Json => Bytes::from(response::json(outcome)),
     };
     ([(CONTENT_TYPE, HeaderValue::from_static(encoding.content_type()))], body).into_response()
 }

@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
 use super::body::{self, Coding};
-use super::decode::{self, NativeOutcome};
+use super::decode::{self, Outcome};
 use super::reply::{Encoding, Reject};
 use super::Door;
 use crate::record::Receiver;
@@ -24,34 +24,38 @@ pub(super) async fn accept(State(door): State<Door>, request: Request) -> Respon
     }
 }
 
-async fn call(door: &Door, request: Request) -> Result<NativeOutcome, Reject> {
+async fn call(door: &Door, request: Request) -> Result<Outcome, Reject> {
     door.tokens.check(request.headers()).map_err(Reject::Unauthenticated)?;
     let (parts, body) = request.into_parts();
     let coding = Coding::of(&parts.headers)?;
-    let (bytes, mut permit) = body::read(&parts.headers, body, &door.limits, door.intake.budget()).await?;
-    let bytes = body::decompress(coding, bytes, door.limits.body.as_usize(), &mut permit)?;
-    let mut rejected = Vec::new();
-    let taken = door
+    let limits = &door.config.limits;
+    let (bytes, mut permit) = body::read(&parts.headers, body, limits, door.intake.budget()).await?;
+    let bytes = body::decompress(coding, bytes, limits.body.as_usize(), &mut permit)?;
+    let (outcome, _receipt) = door
         .take(Receiver::Json, bytes, permit, Duration::MAX, |body, context, builder| {
-            let native = decode::native(body, context, builder)?;
-            rejected = native.rejected;
-            Ok(native.outcome)
+            decode::decode_native(body, context, builder)
         })
-        .await;
-    taken.map(|(outcome, _receipt)| NativeOutcome { outcome, rejected })
+        .await?;
+    if outcome.accepted == 0 && outcome.rejected > 0 {
+        // Nothing was taken, so an answer of 202 would be taken for a success.
+        return Err(Reject::BadData(outcome.message.unwrap_or_default()));
+    }
+    Ok(outcome)
 }
 
 /// 202 with what was taken and, by index, what was not.
-fn answer(outcome: &NativeOutcome) -> Response {
+fn answer(outcome: &Outcome) -> Response {
     let rejected: Vec<_> = outcome
-        .rejected
+        .rejections
         .iter()
-        .map(|rejected| json!({ "index": rejected.index, "error": rejected.error }))
+        .map(|rejection| json!({ "index": rejection.index, "error": rejection.error }))
         .collect();
-    let body = json!({
-        "accepted": outcome.outcome.accepted,
-        "rejected": rejected,
-        "rejected_count": outcome.outcome.rejected,
-    });
+    let mut body = json!({ "accepted": outcome.accepted, "rejected": rejected });
+    if outcome.rejections.len() < outcome.rejected as usize {
+        body["rejected_count"] = outcome.rejected.into();
+    }
+    if let Some(message) = &outcome.message {
+        body["message"] = message.as_str().into();
+    }
     (StatusCode::ACCEPTED, Json(body)).into_response()
 }

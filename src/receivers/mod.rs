@@ -9,18 +9,20 @@ mod grpc;
 mod http;
 mod json;
 mod reply;
+mod response;
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use axum::Router;
 use axum::routing::{any, post};
 use bytes::Bytes;
 
 use crate::auth::Tokens;
-use crate::config::{Config, Limits};
+use crate::config::Config;
 use crate::frame::BlockBuilder;
 use crate::intake::{self, Intake, Permit, Receipt};
-use crate::normalize::{self, Context};
+use crate::normalize::Context;
 use crate::record::Receiver;
 use crate::telemetry::Metrics;
 use decode::{DecodeError, Outcome};
@@ -31,20 +33,18 @@ use reply::Reject;
 pub struct Door {
     intake: Intake,
     tokens: Tokens,
-    limits: Limits,
-    retention: Duration,
+    config: Arc<Config>,
     metrics: Metrics,
 }
 
 impl Door {
     /// The doors in front of `intake`.
     #[must_use]
-    pub fn new(config: &Config, intake: Intake, metrics: Metrics) -> Self {
+    pub fn new(config: Arc<Config>, intake: Intake, metrics: Metrics) -> Self {
         Self {
             intake,
             tokens: Tokens::new(&config.auth.ingest_tokens),
-            limits: config.limits.clone(),
-            retention: config.retention.duration(),
+            config,
             metrics,
         }
     }
@@ -77,16 +77,13 @@ impl Door {
         wait: Duration,
         walk: impl FnOnce(&[u8], &Context, &mut BlockBuilder) -> Result<Outcome, DecodeError>,
     ) -> Result<(Outcome, Receipt), Reject> {
-        let context = Context::new(receiver, normalize::unix_nanos(), self.retention, &self.limits);
+        let context = Context::new(receiver, unix_nanos(), &self.config);
         let added = self.intake.add(permit, |builder| walk(&body, &context, builder));
         // The body is copied into the frame; holding it while the commit is under way would double
         // the memory of every request that waits.
         drop(body);
-        let (outcome, pending) = added?.map_err(|error| {
-            self.metrics.refused(receiver, "bad_data");
-            Reject::BadData(error.to_string())
-        })?;
-        let receipt = pending.receipt(wait.min(self.limits.commit_timeout.duration())).await?;
+        let (outcome, pending) = added??;
+        let receipt = pending.receipt(wait.min(self.config.limits.commit_timeout.duration())).await?;
         self.metrics.outcome(receiver, &outcome, receipt.num_records());
         Ok((outcome, receipt))
     }
@@ -96,4 +93,19 @@ impl From<intake::Error> for Reject {
     fn from(error: intake::Error) -> Self {
         Reject::Unavailable(error.to_string())
     }
+}
+
+impl From<DecodeError> for Reject {
+    fn from(error: DecodeError) -> Self {
+        match error {
+            DecodeError::Expands { limit } => Reject::TooLarge { limit, what: "the request's records together" },
+            DecodeError::Damaged { .. } | DecodeError::Empty => Reject::BadData(error.to_string()),
+        }
+    }
+}
+
+/// Now, in nanoseconds since the epoch.
+fn unix_nanos() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
 }

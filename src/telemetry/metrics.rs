@@ -72,7 +72,8 @@ impl Metrics {
         door.requests.fetch_add(1, Ordering::Relaxed);
         door.accepted.fetch_add(accepted as u64, Ordering::Relaxed);
         door.rejected.fetch_add(outcome.rejected.into(), Ordering::Relaxed);
-        door.repaired.fetch_add(outcome.repaired().into(), Ordering::Relaxed);
+        let repaired: u64 = outcome.repairs.named().iter().map(|(_, count)| u64::from(*count)).sum();
+        door.repaired.fetch_add(repaired, Ordering::Relaxed);
     }
 
     /// Counts a request that was refused whole. `reason` is one of a closed list.
