@@ -1,7 +1,15 @@
 //! The command line: what each command takes, and which code runs it.
 
 mod check;
+mod client;
+mod filter;
+mod line;
+mod search;
+mod send;
+mod sse;
+mod tail;
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -60,6 +68,12 @@ enum Command {
     Serve,
     /// Check the configuration, report everything that is wrong, and exit with 78 if anything is
     Check(check::CheckArgs),
+    /// Follow the logs as they arrive at a running daemon
+    Tail(tail::TailArgs),
+    /// Print stored logs
+    Search(search::SearchArgs),
+    /// Send one log to a running daemon, to try it
+    Send(send::SendArgs),
 }
 
 /// Runs the command.
@@ -70,7 +84,29 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     match cli.command.unwrap_or(Command::Serve) {
         Command::Serve => crate::app::run(start(&cli.config)?),
         Command::Check(args) => check::run(&args, &cli.config),
+        Command::Tail(args) => wait_for(tail::run(args)),
+        Command::Search(args) => wait_for(search::run(args)),
+        Command::Send(args) => wait_for(send::run(args)),
     }
+}
+
+/// Runs a client's command to its end.
+fn wait_for(command: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(command)
+}
+
+/// Tells the person at the terminal something that is not part of the output.
+fn say(text: &str) {
+    // Where standard error is closed, nobody is there to be told.
+    drop(writeln!(std::io::stderr().lock(), "watchtower: {text}"));
+}
+
+/// Whether the reader of our output went away, as `head` does when it has enough.
+fn is_closed_pipe(error: &std::io::Error) -> bool {
+    error.kind() == std::io::ErrorKind::BrokenPipe
 }
 
 /// Loads the configuration of a daemon and begins its log.

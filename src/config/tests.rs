@@ -442,3 +442,45 @@ fn printing_the_configuration_hides_secrets_and_is_read_back() {
     let printed = Config::default().to_yaml();
     assert_eq!(load_text(&printed, &[]), Ok(Config::default()));
 }
+
+/// The keys that a text gives a value, by their whole paths.
+fn keys_of(text: &str) -> Vec<String> {
+    fn collect(section: &str, node: &tree::Node, schema: &schema::Schema, keys: &mut Vec<String>) {
+        match node {
+            tree::Node::Map(entries) if schema.is_section(section) => {
+                for (name, node) in entries {
+                    collect(&schema::join(section, name), node, schema, keys);
+                }
+            }
+            _ => keys.push(section.to_owned()),
+        }
+    }
+    let mut keys = Vec::new();
+    let node = tree::parse(text).ok().unwrap();
+    collect("", &node, &schema::Schema::new(), &mut keys);
+    keys
+}
+
+fn shipped(name: &str) -> String {
+    let path = format!("{}/config/{name}", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(path).unwrap()
+}
+
+#[test]
+fn the_annotated_file_has_every_key_at_its_default() {
+    let text = shipped("watchtower.yaml");
+    assert_eq!(load_text_with(&text, &[], &no_env), Ok(Config::default()));
+    let schema = schema::Schema::new();
+    assert_eq!(keys_of(&text), schema.keys().collect::<Vec<_>>());
+    // Every key is explained: a comment stands above it or beside it, or above its neighbour.
+    for section in text.split("\n\n") {
+        assert!(section.contains('#'), "without a word: {section}");
+    }
+}
+
+#[test]
+fn the_annotated_file_follows_systemd() {
+    let env = |name: &str| (name == "STATE_DIRECTORY").then(|| "/var/lib/wt".to_owned());
+    let config = load_text_with(&shipped("watchtower.yaml"), &[], &env).unwrap();
+    assert_eq!(config.state_dir, std::path::Path::new("/var/lib/wt"));
+}
