@@ -2,5 +2,6 @@
 //! them live.
 pub mod config;
 pub mod frame;
+pub mod live;
 pub mod normalize;
 pub mod record;
