@@ -77,6 +77,8 @@ struct State {
     channels: Vec<Channel>,
     next_id: u64,
     closed: bool,
+    /// When the first viewer came after none, and the records published until then.
+    watched_since: (Instant, u64),
 }
 
 struct CloseOnDrop(Arc<Shared>);
@@ -104,6 +106,7 @@ impl Hub {
                 channels: Vec::new(),
                 next_id: 0,
                 closed: false,
+                watched_since: (Instant::now(), 0),
             }),
             wake: Condvar::new(),
             config,
@@ -206,6 +209,9 @@ impl Hub {
 
 impl State {
     fn add(&mut self, member: Member, request: &Subscribe) {
+        if self.channels.is_empty() {
+            self.watched_since = (Instant::now(), self.ring.total());
+        }
         let key = Key {
             filter: request.filter.clone(),
             rate: request.rate,
@@ -344,9 +350,7 @@ impl Worker {
                 continue;
             };
             self.skip_unwatched(&state.ring, first_wanted);
-            let (ticked, _) = *self
-                .ticked
-                .get_or_insert_with(|| (Instant::now(), state.ring.total()));
+            let (ticked, _) = *self.ticked.get_or_insert(state.watched_since);
             let until_tick = TICK.saturating_sub(ticked.elapsed());
             if until_tick.is_zero() {
                 return Some(Round::Tick {
