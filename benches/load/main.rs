@@ -6,6 +6,7 @@
 //! little beside what it measures. A record counts as acknowledged only when its request's answer said so.
 
 mod client;
+mod native;
 mod records;
 
 use std::sync::Arc;
@@ -65,6 +66,9 @@ pub struct Args {
     /// Write the number of each acknowledged record's request to this file, as `first count` lines.
     #[arg(long)]
     pub acknowledged: Option<std::path::PathBuf>,
+    /// Send nothing: write the records as Native blocks into files under this directory.
+    #[arg(long)]
+    pub write_native: Option<std::path::PathBuf>,
 }
 
 /// What the senders count together.
@@ -82,6 +86,10 @@ fn main() -> Result<()> {
     let args = Args::parse();
     if args.streams > 1 && args.protocol != Protocol::Grpc {
         bail!("HTTP/1.1 carries one request at a time: use --connections instead of --streams");
+    }
+    if let Some(dir) = &args.write_native {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?;
+        return native::write(&args, dir, u64::try_from(now.as_nanos())?);
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(run(args))
