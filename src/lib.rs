@@ -14,5 +14,6 @@ pub mod queue;
 pub mod receivers;
 pub mod record;
 pub mod server;
+pub mod shutdown;
 pub mod telemetry;
 pub mod web;
