@@ -6,6 +6,7 @@
 //! little beside what it measures. A record counts as acknowledged only when its request's answer said so.
 
 mod client;
+mod native;
 mod records;
 
 use std::sync::Arc;
@@ -65,6 +66,9 @@ pub struct Args {
     /// Write the number of each acknowledged record's request to this file, as `first count` lines.
     #[arg(long)]
     pub acknowledged: Option<std::path::PathBuf>,
+    /// Send nothing: write the records as Native blocks into files under this directory.
+    #[arg(long)]
+    pub write_native: Option<std::path::PathBuf>,
 }
 
 /// What the senders count together.
@@ -83,7 +87,14 @@ fn main() -> Result<()> {
     if args.streams > 1 && args.protocol != Protocol::Grpc {
         bail!("HTTP/1.1 carries one request at a time: use --connections instead of --streams");
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    if let Some(dir) = &args.write_native {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?;
+        return native::write(&args, dir, u64::try_from(now.as_nanos())?);
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
     runtime.block_on(run(args))
 }
 
@@ -94,7 +105,9 @@ async fn run(args: Args) -> Result<()> {
     let mut senders = Vec::new();
     let mut number = 0;
     for _ in 0..args.connections {
-        let connection = client::Connection::open(&args).await.context("could not connect")?;
+        let connection = client::Connection::open(&args)
+            .await
+            .context("could not connect")?;
         for _ in 0..args.streams {
             let sender = client::Sender {
                 args: args.clone(),
@@ -119,13 +132,19 @@ async fn run(args: Args) -> Result<()> {
     }
     let elapsed = started.elapsed().as_secs_f64();
     if let Some(path) = &args.acknowledged {
-        let lines: String = acknowledged.iter().map(|(first, count)| format!("{first} {count}\n")).collect();
+        let lines: String = acknowledged
+            .iter()
+            .map(|(first, count)| format!("{first} {count}\n"))
+            .collect();
         std::fs::write(path, lines)?;
     }
     latencies.sort_unstable();
     let percentile = |share: f64| {
-        let index = ((latencies.len() as f64 * share) as usize).min(latencies.len().saturating_sub(1));
-        latencies.get(index).map_or(0.0, |micros| f64::from(*micros) / 1000.0)
+        let index =
+            ((latencies.len() as f64 * share) as usize).min(latencies.len().saturating_sub(1));
+        latencies
+            .get(index)
+            .map_or(0.0, |micros| f64::from(*micros) / 1000.0)
     };
     let total = counts.acknowledged.load(Ordering::Relaxed);
     let report = serde_json::json!({

@@ -173,7 +173,7 @@ impl Supervisor {
     fn write_files(&self) -> Result<Secret, Error> {
         let mut random = [0; 24];
         getrandom::fill(&mut random)
-            .map_err(std::io::Error::other)
+            .map_err(|error| std::io::Error::other(error.to_string()))
             .map_err(Error::io("start", &self.files.dir))?;
         let password: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
         self.files.write(&self.config, &self.database, &password)?;

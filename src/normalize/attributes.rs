@@ -144,7 +144,10 @@ impl<'a> Attributes<'a> {
         // Fixed keys would let a sender choose keys that collide.
         let hasher = self.hasher.get_or_insert_with(RandomState::new);
         let list = &self.list;
-        let hash = |place: &usize| list.get(*place).map_or(0, |(key, _)| hasher.hash_one(key.as_ref()));
+        let hash = |place: &usize| {
+            list.get(*place)
+                .map_or(0, |(key, _)| hasher.hash_one(key.as_ref()))
+        };
         for place in self.places.len()..list.len() {
             self.places.insert_unique(hash(&place), place, hash);
         }
@@ -163,9 +166,16 @@ impl<'a> Attributes<'a> {
 mod tests {
     use super::*;
 
-    const LIMITS: Limits = Limits { message: 64, value: 8, attributes: 100, expanded: 1 << 20 };
+    const LIMITS: Limits = Limits {
+        message: 64,
+        value: 8,
+        attributes: 100,
+        expanded: 1 << 20,
+    };
 
-    fn collect<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> (Vec<KeyValue<'a>>, Repairs) {
+    fn collect<'a>(
+        pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> (Vec<KeyValue<'a>>, Repairs) {
         let mut repairs = Repairs::default();
         let mut attributes = Attributes::default();
         for (key, value) in pairs {
@@ -194,7 +204,10 @@ mod tests {
     #[test]
     fn m_31_empty_key_is_left_out_and_case_is_kept() {
         let (list, repairs) = collect([("", "e"), ("Key", "1"), ("key", "2")]);
-        assert_eq!(list, [("Key".into(), "1".into()), ("key".into(), "2".into())]);
+        assert_eq!(
+            list,
+            [("Key".into(), "1".into()), ("key".into(), "2".into())]
+        );
         assert_eq!(repairs.empty_keys, 1);
     }
 
@@ -202,17 +215,27 @@ mod tests {
     fn m_32_long_values_are_cut_between_characters_and_marked() {
         let (list, repairs) = collect([("k", "1234567é")]);
         assert_eq!(list[0].1, "1234567");
-        assert_eq!(list[1], ("watchtower.truncated".into(), "k (9 bytes)".into()));
+        assert_eq!(
+            list[1],
+            ("watchtower.truncated".into(), "k (9 bytes)".into())
+        );
         assert_eq!(repairs.truncated, 1);
     }
 
     #[test]
     fn m_32_attributes_beyond_the_limit_are_cut_and_counted() {
         let keys: Vec<String> = (0..150).map(|i| format!("k{i}")).collect();
-        let (list, _) = collect(keys.iter().map(|key| (key.as_str(), "v")).chain([("k7", "last")]));
+        let (list, _) = collect(
+            keys.iter()
+                .map(|key| (key.as_str(), "v"))
+                .chain([("k7", "last")]),
+        );
         assert_eq!(list.len(), 101);
         assert_eq!(list[7].1, "last");
-        assert_eq!(list[100], ("watchtower.truncated".into(), "attributes (150)".into()));
+        assert_eq!(
+            list[100],
+            ("watchtower.truncated".into(), "attributes (150)".into())
+        );
     }
 
     #[test]

@@ -27,7 +27,11 @@ impl Decimal {
         if whole.is_empty() && fraction.is_empty() {
             return None;
         }
-        let mut number = Self { negative, digits: 0, exponent };
+        let mut number = Self {
+            negative,
+            digits: 0,
+            exponent,
+        };
         let mut kept = 0;
         for digit in whole.bytes() {
             number.push(digit, &mut kept)?;
@@ -70,7 +74,11 @@ impl Decimal {
     /// The number, if it is whole.
     pub(crate) fn whole(self) -> Option<i128> {
         let floor = self.scaled(0)?;
-        let ceiling = Self { negative: !self.negative, ..self }.scaled(0)?;
+        let ceiling = Self {
+            negative: !self.negative,
+            ..self
+        }
+        .scaled(0)?;
         (floor == -ceiling).then_some(floor)
     }
 }
@@ -99,14 +107,26 @@ mod tests {
 
     #[test]
     fn what_is_no_number_is_none() {
-        for text in ["", "-", ".", "e5", "1e", "1x", "0x10", "NaN", "1.2.3", "--1", "1e99999999999"] {
+        for text in [
+            "",
+            "-",
+            ".",
+            "e5",
+            "1e",
+            "1x",
+            "0x10",
+            "NaN",
+            "1.2.3",
+            "--1",
+            "1e99999999999",
+        ] {
             assert_eq!(Decimal::parse(text), None, "{text}");
         }
     }
 
     #[test]
     fn scaling_rounds_down_and_never_overflows() {
-        let scaled = |text| Decimal::parse(text).and_then(|number| number.scaled(9));
+        let scaled = |text: &str| Decimal::parse(text).and_then(|number| number.scaled(9));
         assert_eq!(scaled("1.23"), Some(1_230_000_000));
         assert_eq!(scaled("-0.0000000001"), Some(-1));
         assert_eq!(scaled("0.0000000001"), Some(0));

@@ -57,7 +57,21 @@ impl<'a> Shared<'a> {
         }
         attributes.mark_cuts(repairs);
         let bytes = ROW_BYTES + list_bytes(&group.resource);
-        Self { group, scope: attributes.take(), bytes }
+        Self {
+            group,
+            scope: attributes.take(),
+            bytes,
+        }
+    }
+
+    /// What is shared but for the scope's attributes.
+    pub(crate) fn group(&self) -> &Group<'a> {
+        &self.group
+    }
+
+    /// The scope's attributes, for the records to inherit.
+    pub(crate) fn scope(&self) -> &[KeyValue<'a>] {
+        &self.scope
     }
 }
 
@@ -80,7 +94,14 @@ impl<'s, S: Sink> Emitter<'s, S> {
     /// An emitter that took nothing yet.
     pub(crate) fn new(context: &'s Context, sink: &'s mut S) -> Self {
         let repairs = Repairs::default();
-        Self { context, repairs, accepted: 0, sink, announced: false, expanded: 0 }
+        Self {
+            context,
+            repairs,
+            accepted: 0,
+            sink,
+            announced: false,
+            expanded: 0,
+        }
     }
 
     /// Says that the next record shares something else than the one before it.
@@ -88,20 +109,23 @@ impl<'s, S: Sink> Emitter<'s, S> {
         self.announced = false;
     }
 
-    /// Makes a record out of a draft and hands it on. The attributes are empty afterwards, for the
-    /// next record; `shared` is always the same one until [`Emitter::regroup`].
+    /// Makes a record out of a draft and hands it on. The attributes, which the scope's were merged
+    /// into ([`Shared::scope`]), are empty afterwards, for the next record; `shared` is always the
+    /// same one until [`Emitter::regroup`].
     pub(crate) fn emit<'a>(
         &mut self,
         draft: Draft<'a>,
         attributes: &mut Attributes<'a>,
-        shared: &'a Shared<'a>,
+        shared: &Shared<'_>,
     ) -> Result<(), Expands> {
-        let mut record = self.record(draft, attributes, shared);
+        let mut record = self.record(draft, attributes);
         self.expanded = self.expanded.saturating_add(
             shared.bytes + record.message.len() + list_bytes(attributes.as_slice()),
         );
         if self.expanded > self.context.limits.expanded {
-            return Err(Expands { limit: self.context.limits.expanded });
+            return Err(Expands {
+                limit: self.context.limits.expanded,
+            });
         }
         if !self.announced {
             self.sink.group(&shared.group);
@@ -115,21 +139,18 @@ impl<'s, S: Sink> Emitter<'s, S> {
     }
 
     /// The record, all but its attributes, which are completed where they are.
-    fn record<'a>(
-        &mut self,
-        mut draft: Draft<'a>,
-        attributes: &mut Attributes<'a>,
-        shared: &'a Shared<'a>,
-    ) -> Record<'a> {
+    fn record<'a>(&mut self, mut draft: Draft<'a>, attributes: &mut Attributes<'a>) -> Record<'a> {
         let limits = &self.context.limits;
         let repairs = &mut self.repairs;
         let mut message = match draft.body {
             Some(body) if !body.is_empty() => body,
             _ => message_without_body(&draft.event_name, attributes),
         };
-        attributes.inherit(&shared.scope, limits);
         if draft.dropped_attributes > 0 {
-            attributes.mark("otel.dropped_attributes_count", draft.dropped_attributes.to_string());
+            attributes.mark(
+                "otel.dropped_attributes_count",
+                draft.dropped_attributes.to_string(),
+            );
         }
         let by_number = level_of_number(draft.severity_number);
         let severity_number = match by_number {
@@ -173,7 +194,10 @@ impl<'s, S: Sink> Emitter<'s, S> {
 }
 
 /// The best that a record without a body has to say.
-fn message_without_body<'a>(event_name: &Cow<'a, str>, attributes: &Attributes<'a>) -> Cow<'a, str> {
+fn message_without_body<'a>(
+    event_name: &Cow<'a, str>,
+    attributes: &Attributes<'a>,
+) -> Cow<'a, str> {
     let get = |key| attributes.get(key).filter(|value| !value.is_empty());
     match (get("exception.type"), get("exception.message")) {
         (Some(kind), Some(message)) => Cow::Owned(format!("{kind}: {message}")),
@@ -194,5 +218,7 @@ fn cut_name<'a>(what: &str, name: &mut Cow<'a, str>, attributes: &mut Attributes
 }
 
 fn list_bytes(list: &[KeyValue<'_>]) -> usize {
-    list.iter().map(|(key, value)| key.len() + value.len()).sum()
+    list.iter()
+        .map(|(key, value)| key.len() + value.len())
+        .sum()
 }

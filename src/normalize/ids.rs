@@ -100,9 +100,19 @@ mod tests {
     #[test]
     fn j_03_hex_of_either_case() {
         let id = *b"\x5b\x8e\xff\xf7\x98\x03\x81\x03\xd2\x69\xb6\x33\x81\x3f\xc6\x0c";
-        assert_eq!(Id::from_text("5B8EFFF798038103D269B633813FC60C"), Id::Valid(id));
-        assert_eq!(Id::from_text("5b8efff798038103d269b633813fc60c"), Id::Valid(id));
-        for text in ["5b8", "zz8efff798038103d269b633813fc60c", "5b8efff798038103d269b633813fc60c00"] {
+        assert_eq!(
+            Id::from_text("5B8EFFF798038103D269B633813FC60C"),
+            Id::Valid(id)
+        );
+        assert_eq!(
+            Id::from_text("5b8efff798038103d269b633813fc60c"),
+            Id::Valid(id)
+        );
+        for text in [
+            "5b8",
+            "zz8efff798038103d269b633813fc60c",
+            "5b8efff798038103d269b633813fc60c00",
+        ] {
             assert_eq!(Id::<16>::from_text(text), Id::Invalid, "{text}");
         }
         assert_eq!(Id::<16>::from_text(""), Id::Absent);
@@ -111,8 +121,17 @@ mod tests {
 
     #[test]
     fn m_25_ids_in_the_other_encoding_are_rescued() {
-        assert_eq!(Id::from_bytes(b"eee19b7ec3c1b174"), Id::Valid(*b"\xee\xe1\x9b\x7e\xc3\xc1\xb1\x74"));
-        assert_eq!(Id::from_text("7uGbfsPBsXQ="), Id::Valid(*b"\xee\xe1\x9b\x7e\xc3\xc1\xb1\x74"));
-        assert_eq!(Id::from_text("W47/95gDgQPSabYzgT/GDA=="), Id::from_text("5b8efff798038103d269b633813fc60c") as Id<16>);
+        assert_eq!(
+            Id::from_bytes(b"eee19b7ec3c1b174"),
+            Id::Valid(*b"\xee\xe1\x9b\x7e\xc3\xc1\xb1\x74")
+        );
+        assert_eq!(
+            Id::from_text("7uGbfsPBsXQ="),
+            Id::Valid(*b"\xee\xe1\x9b\x7e\xc3\xc1\xb1\x74")
+        );
+        assert_eq!(
+            Id::from_text("W47/95gDgQPSabYzgT/GDA=="),
+            Id::from_text("5b8efff798038103d269b633813fc60c") as Id<16>
+        );
     }
 }

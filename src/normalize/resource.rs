@@ -28,15 +28,29 @@ pub(crate) struct ResourceDraft<'a> {
     pub(crate) dropped_attributes: u32,
     /// The schema of the attributes' names.
     pub(crate) schema_url: Cow<'a, str>,
+    /// The service, where something better than an attribute names it.
+    pub(crate) service: Option<Cow<'a, str>>,
+    /// The environment, likewise.
+    pub(crate) environment: Option<Cow<'a, str>>,
 }
 
 impl<'a> ResourceDraft<'a> {
     /// What the records of this resource share; the scope is still to be filled in.
     pub(crate) fn into_group(mut self, context: &Context, repairs: &mut Repairs) -> Group<'a> {
         let attributes = &mut self.attributes;
-        let name = |key| attributes.get(key).filter(|value| !value.is_empty()).cloned();
-        let mut service = name("service.name").unwrap_or(Cow::Borrowed(UNKNOWN_SERVICE));
-        let mut environment = ENVIRONMENT_KEYS.into_iter().find_map(name).unwrap_or_default();
+        let name = |key| {
+            attributes
+                .get(key)
+                .filter(|value| !value.is_empty())
+                .cloned()
+        };
+        let said = |value: Option<Cow<'a, str>>| value.filter(|value| !value.is_empty());
+        let mut service = said(self.service)
+            .or_else(|| name("service.name"))
+            .unwrap_or(Cow::Borrowed(UNKNOWN_SERVICE));
+        let mut environment = said(self.environment)
+            .or_else(|| ENVIRONMENT_KEYS.into_iter().find_map(name))
+            .unwrap_or_default();
         for (what, value) in [("service", &mut service), ("environment", &mut environment)] {
             let bytes = value.len();
             if cut(value, MAX_NAME_BYTES) {
@@ -72,7 +86,12 @@ mod tests {
     use crate::record::Receiver;
 
     fn group<'a>(pairs: &[(&'a str, &'a str)]) -> Group<'a> {
-        let limits = Limits { message: 64, value: 4096, attributes: 100, expanded: 1 << 20 };
+        let limits = Limits {
+            message: 64,
+            value: 4096,
+            attributes: 100,
+            expanded: 1 << 20,
+        };
         let context = Context {
             receiver: Receiver::OtlpGrpc,
             received_at: 1_790_000_000_123_456_789,
@@ -82,7 +101,9 @@ mod tests {
         let mut repairs = Repairs::default();
         let mut draft = ResourceDraft::default();
         for &(key, value) in pairs {
-            draft.attributes.insert(key.into(), value.into(), &limits, &mut repairs);
+            draft
+                .attributes
+                .insert(key.into(), value.into(), &limits, &mut repairs);
         }
         draft.into_group(&context, &mut repairs)
     }
@@ -90,7 +111,10 @@ mod tests {
     #[test]
     fn m_20_service_is_named_by_the_resource_or_unknown() {
         assert_eq!(group(&[("service.name", "shop")]).service, "shop");
-        assert_eq!(group(&[("service.name", "unknown_service:python")]).service, "unknown_service:python");
+        assert_eq!(
+            group(&[("service.name", "unknown_service:python")]).service,
+            "unknown_service:python"
+        );
         assert_eq!(group(&[("service.name", "")]).service, "unknown_service");
         assert_eq!(group(&[]).service, "unknown_service");
     }
@@ -109,12 +133,19 @@ mod tests {
             assert_eq!(group(&all[..keys]).environment, best);
         }
         assert_eq!(group(&[]).environment, "");
-        assert_eq!(group(&[("deployment.environment.name", ""), ("env", "prod")]).environment, "prod");
+        assert_eq!(
+            group(&[("deployment.environment.name", ""), ("env", "prod")]).environment,
+            "prod"
+        );
     }
 
     #[test]
     fn m_22_every_attribute_stays_with_the_resource() {
-        let pairs = [("service.name", "shop"), ("service.namespace", "eu"), ("host.name", "h1")];
+        let pairs = [
+            ("service.name", "shop"),
+            ("service.namespace", "eu"),
+            ("host.name", "h1"),
+        ];
         let expected: Vec<_> = pairs.iter().map(|&(k, v)| (k.into(), v.into())).collect();
         assert_eq!(group(&pairs).resource, expected);
     }
@@ -124,7 +155,10 @@ mod tests {
         let long = "s".repeat(3000);
         let group = group(&[("service.name", &long)]);
         assert_eq!(group.service.len(), MAX_NAME_BYTES);
-        assert_eq!(group.resource[1], ("watchtower.truncated".into(), "service (3000 bytes)".into()));
+        assert_eq!(
+            group.resource[1],
+            ("watchtower.truncated".into(), "service (3000 bytes)".into())
+        );
     }
 
     #[test]

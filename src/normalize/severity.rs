@@ -37,8 +37,8 @@ pub(crate) fn number_of_level(level: Level) -> u8 {
 /// nothing else is read out of them.
 pub(crate) fn level_of_text(text: &str) -> Level {
     let text = text.trim_matches(|c: char| c.is_whitespace() || "[]<>():".contains(c));
-    if let Ok(number) = text.parse::<u16>() {
-        return level_of_digits(number);
+    if text.bytes().all(|b| b.is_ascii_digit()) {
+        return text.parse().map_or(Level::Unspecified, level_of_digits);
     }
     let name = without_offset(text).as_bytes();
     let mut lower = [0; LONGEST_NAME];
@@ -115,7 +115,10 @@ mod tests {
     #[test]
     fn m_1_every_spelling_has_its_level() {
         let table = [
-            (Level::Trace, "trace trc verbose verb vrb finest finer all silly t v"),
+            (
+                Level::Trace,
+                "trace trc verbose verb vrb finest finer all silly t v",
+            ),
             (Level::Debug, "debug dbg dbug debugging fine config d"),
             (
                 Level::Info,
@@ -126,7 +129,10 @@ mod tests {
                 Level::Error,
                 "error err erro eror severe failure failed exception fault crit alert dpanic panic e",
             ),
-            (Level::Fatal, "fatal ftl critical emergency emerg wtf assert f a c"),
+            (
+                Level::Fatal,
+                "fatal ftl critical emergency emerg wtf assert f a c",
+            ),
             (
                 Level::Unspecified,
                 "empty unknown unset notset none off default log_always undefined informationalx",

@@ -88,7 +88,10 @@ pub(crate) struct JsonText {
 impl JsonText {
     /// An empty text that is full beyond `limit` bytes.
     pub(crate) fn new(limit: usize) -> Self {
-        Self { text: String::new(), limit }
+        Self {
+            text: String::new(),
+            limit,
+        }
     }
 
     /// Whether more than the limit is written.
@@ -151,20 +154,28 @@ impl JsonText {
     /// Opens an array; see [`Members`].
     pub(crate) fn array(&mut self) -> Members {
         self.text.push('[');
-        Members { start: self.text.len() }
+        Members {
+            start: self.text.len(),
+        }
     }
 
     /// Opens an object; see [`Entries`].
     pub(crate) fn object<'a>(&mut self) -> Entries<'a> {
         self.text.push('{');
-        Entries { start: self.text.len(), entries: Vec::new() }
+        Entries {
+            start: self.text.len(),
+            entries: Vec::new(),
+        }
     }
 }
 
 /// Writes the inside of a JSON string.
 fn quote(value: &str, out: &mut String) {
     let mut rest = value;
-    while let Some(at) = rest.bytes().position(|b| b < 0x20 || b == b'"' || b == b'\\') {
+    while let Some(at) = rest
+        .bytes()
+        .position(|b| b < 0x20 || b == b'"' || b == b'\\')
+    {
         let (plain, tail) = rest.split_at(at);
         out.push_str(plain);
         let mut chars = tail.chars();
@@ -174,7 +185,9 @@ fn quote(value: &str, out: &mut String) {
             Some('\n') => out.push_str("\\n"),
             Some('\r') => out.push_str("\\r"),
             Some('\t') => out.push_str("\\t"),
-            Some(control) => write!(out, "\\u{:04x}", u32::from(control)).expect("strings take all"),
+            Some(control) => {
+                write!(out, "\\u{:04x}", u32::from(control)).expect("strings take all")
+            }
             None => {}
         }
         rest = chars.as_str();
@@ -228,10 +241,14 @@ impl<'a> Entries<'a> {
     /// Closes the object.
     pub(crate) fn close(self, out: &mut JsonText, repairs: &mut Repairs) {
         if let Some(last) = self.last_of_each() {
-            repairs.duplicate_keys += u32::try_from(self.entries.len() - last.len()).unwrap_or(u32::MAX);
+            repairs.duplicate_keys +=
+                u32::try_from(self.entries.len() - last.len()).unwrap_or(u32::MAX);
             let mut text = String::new();
             for &entry in &last {
-                let piece = self.entries.get(entry).and_then(|(_, range)| out.text.get(range.clone()));
+                let piece = self
+                    .entries
+                    .get(entry)
+                    .and_then(|(_, range)| out.text.get(range.clone()));
                 if !text.is_empty() {
                     text.push(',');
                 }
@@ -246,9 +263,14 @@ impl<'a> Entries<'a> {
     /// Which entries stand, in order of their key's first appearance; `None` if all do.
     fn last_of_each(&self) -> Option<Vec<usize>> {
         let few = self.entries.len() <= MANY_KEYS;
-        if few && (1..).zip(&self.entries).all(|(next, (key, _))| {
-            self.entries.iter().skip(next).all(|(other, _)| other != key)
-        }) {
+        if few
+            && (1..).zip(&self.entries).all(|(next, (key, _))| {
+                self.entries
+                    .iter()
+                    .skip(next)
+                    .all(|(other, _)| other != key)
+            })
+        {
             return None;
         }
         let mut place: HashMap<&str, usize> = HashMap::new();

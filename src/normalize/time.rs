@@ -60,7 +60,11 @@ pub(super) struct RowTime<'a> {
 /// The event time, else the observed time, else the time of receipt. A time that the store would
 /// not keep gives way to the time of receipt at once: the clock that made it is wrong, or the record
 /// is older than the retention and would be gone before anyone saw it.
-pub(super) fn row_time<'a>(event: Stamp<'a>, observed: Stamp<'a>, context: &Context) -> RowTime<'a> {
+pub(super) fn row_time<'a>(
+    event: Stamp<'a>,
+    observed: Stamp<'a>,
+    context: &Context,
+) -> RowTime<'a> {
     let received = |original| RowTime {
         timestamp: context.received_at,
         source: Some("received"),
@@ -68,16 +72,22 @@ pub(super) fn row_time<'a>(event: Stamp<'a>, observed: Stamp<'a>, context: &Cont
     };
     match event.nanos() {
         Some(timestamp) if context.admits(timestamp) => {
-            return RowTime { timestamp, source: None, original: None };
+            return RowTime {
+                timestamp,
+                source: None,
+                original: None,
+            };
         }
         Some(_) => return received(event.into_sent()),
         None => {}
     }
     let original = event.into_sent();
     match observed.nanos() {
-        Some(timestamp) if context.admits(timestamp) => {
-            RowTime { timestamp, source: Some("observed"), original }
-        }
+        Some(timestamp) if context.admits(timestamp) => RowTime {
+            timestamp,
+            source: Some("observed"),
+            original,
+        },
         _ => received(original.or_else(|| observed.into_sent())),
     }
 }
@@ -190,7 +200,11 @@ impl Scanner<'_> {
         self.one_of(b"+-")?;
         let hours = self.digits(2)?;
         self.one_of(b":");
-        let minutes = if self.0.is_empty() { 0 } else { self.digits(2)? };
+        let minutes = if self.0.is_empty() {
+            0
+        } else {
+            self.digits(2)?
+        };
         (hours <= 23 && minutes <= 59).then_some(sign * (hours * 60 + minutes))
     }
 }
@@ -207,7 +221,11 @@ fn days_in_month(year: i64, month: i64) -> i64 {
 /// Days since 1970-01-01 of a date of the Gregorian calendar, years 0 to 9999.
 fn days_from_epoch(year: i64, month: i64, day: i64) -> i64 {
     // Counted from 1 March of year 0, so that a leap day is the last day of its year.
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let (year, month) = if month > 2 {
+        (year, month - 3)
+    } else {
+        (year - 1, month + 9)
+    };
     let leap_days = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
     year * 365 + leap_days + (153 * month + 2) / 5 + day - 1 - 719_468
 }
@@ -230,20 +248,36 @@ mod tests {
             receiver: Receiver::OtlpHttp,
             received_at: NOW,
             retention: Duration::from_secs(30 * 86_400),
-            limits: Limits { message: 64, value: 64, attributes: 8, expanded: 1 << 20 },
+            limits: Limits {
+                message: 64,
+                value: 64,
+                attributes: 8,
+                expanded: 1 << 20,
+            },
         }
     }
 
     fn resolve(event: u64, observed: u64) -> (i64, Option<&'static str>, Option<String>) {
-        let time = row_time(Stamp::from_otlp(event), Stamp::from_otlp(observed), &context());
-        (time.timestamp, time.source, time.original.map(Cow::into_owned))
+        let time = row_time(
+            Stamp::from_otlp(event),
+            Stamp::from_otlp(observed),
+            &context(),
+        );
+        (
+            time.timestamp,
+            time.source,
+            time.original.map(Cow::into_owned),
+        )
     }
 
     #[test]
     fn m_14_event_then_observed_then_received() {
         let (event, observed) = (NOW - 5, NOW - 3);
         assert_eq!(resolve(event as u64, observed as u64), (event, None, None));
-        assert_eq!(resolve(0, observed as u64), (observed, Some("observed"), None));
+        assert_eq!(
+            resolve(0, observed as u64),
+            (observed, Some("observed"), None)
+        );
         assert_eq!(resolve(0, 0), (NOW, Some("received"), None));
     }
 
@@ -252,10 +286,16 @@ mod tests {
         for beyond in [1 << 63, u64::MAX] {
             let text = Some(beyond.to_string());
             assert_eq!(resolve(beyond, 0), (NOW, Some("received"), text.clone()));
-            assert_eq!(resolve(beyond, (NOW - 3) as u64), (NOW - 3, Some("observed"), text));
+            assert_eq!(
+                resolve(beyond, (NOW - 3) as u64),
+                (NOW - 3, Some("observed"), text)
+            );
         }
         let last = i64::MAX as u64;
-        assert_eq!(resolve(last, 0), (NOW, Some("received"), Some(last.to_string())));
+        assert_eq!(
+            resolve(last, 0),
+            (NOW, Some("received"), Some(last.to_string()))
+        );
         assert_eq!(resolve(1, 0), (NOW, Some("received"), Some("1".to_owned())));
     }
 
@@ -264,11 +304,20 @@ mod tests {
         let oldest = NOW - 30 * DAY;
         assert_eq!(resolve(oldest as u64, 0), (oldest, None, None));
         let older = (oldest - 1) as u64;
-        assert_eq!(resolve(older, NOW as u64), (NOW, Some("received"), Some(older.to_string())));
+        assert_eq!(
+            resolve(older, NOW as u64),
+            (NOW, Some("received"), Some(older.to_string()))
+        );
         assert_eq!(resolve((NOW + DAY) as u64, 0), (NOW + DAY, None, None));
         let later = (NOW + DAY + 1) as u64;
-        assert_eq!(resolve(later, 0), (NOW, Some("received"), Some(later.to_string())));
-        assert_eq!(resolve(0, later), (NOW, Some("received"), Some(later.to_string())));
+        assert_eq!(
+            resolve(later, 0),
+            (NOW, Some("received"), Some(later.to_string()))
+        );
+        assert_eq!(
+            resolve(0, later),
+            (NOW, Some("received"), Some(later.to_string()))
+        );
     }
 
     #[test]
@@ -290,7 +339,15 @@ mod tests {
         ] {
             assert_eq!(parse_epoch(text), Some(expected), "{text}");
         }
-        for text in ["", "x", "1700344572441000936000000", "1e400", "NaN", "1-2", "3.2ms"] {
+        for text in [
+            "",
+            "x",
+            "1700344572441000936000000",
+            "1e400",
+            "NaN",
+            "1-2",
+            "3.2ms",
+        ] {
             assert_eq!(parse_epoch(text), None, "{text}");
         }
     }

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use super::damage::Damage;
 use super::wire::Wire;
-use crate::normalize::text::{self, JsonText, MAX_DEPTH, utf8};
 use crate::normalize::Repairs;
+use crate::normalize::text::{self, JsonText, MAX_DEPTH, utf8};
 
 /// A value whose parts are not read yet.
 #[derive(Debug, Clone, Copy)]
@@ -48,7 +48,11 @@ impl<'a> AnyValue<'a> {
     /// The value as text, `None` for the empty value. Text beyond `limit` bytes may be missing, but
     /// never the byte that tells that there was more.
     #[inline]
-    pub(super) fn text(self, limit: usize, repairs: &mut Repairs) -> Result<Option<Cow<'a, str>>, Damage> {
+    pub(super) fn text(
+        self,
+        limit: usize,
+        repairs: &mut Repairs,
+    ) -> Result<Option<Cow<'a, str>>, Damage> {
         Ok(Some(match self {
             AnyValue::Empty => return Ok(None),
             AnyValue::String(value) => utf8(value, repairs),

@@ -26,7 +26,10 @@ impl Damage {
     /// Something is wrong at a byte of the body.
     #[cold]
     pub(super) fn new(what: &'static str, offset: usize) -> Self {
-        Self(Box::new(Detail { cause: Cause::Broken { what, offset }, path: Vec::new() }))
+        Self(Box::new(Detail {
+            cause: Cause::Broken { what, offset },
+            path: Vec::new(),
+        }))
     }
 
     /// Adds the field around it.
@@ -47,7 +50,16 @@ impl Damage {
 impl From<Expands> for Damage {
     #[cold]
     fn from(Expands { limit }: Expands) -> Self {
-        Self(Box::new(Detail { cause: Cause::Expands { limit }, path: Vec::new() }))
+        Self(Box::new(Detail {
+            cause: Cause::Expands { limit },
+            path: Vec::new(),
+        }))
+    }
+}
+
+impl From<Expands> for DecodeError {
+    fn from(Expands { limit }: Expands) -> Self {
+        Self::Expands { limit }
     }
 }
 
@@ -56,7 +68,11 @@ impl From<Damage> for DecodeError {
     fn from(damage: Damage) -> Self {
         let Detail { cause, path } = *damage.0;
         match cause {
-            Cause::Broken { what, offset } => Self::Damaged { what, offset, path: joined(&path) },
+            Cause::Broken { what, offset } => Self::Damaged {
+                what,
+                offset,
+                path: joined(&path),
+            },
             Cause::Expands { limit } => Self::Expands { limit },
         }
     }

@@ -7,10 +7,19 @@
 
 mod any_value;
 mod damage;
+mod json;
+mod native;
+mod native_fields;
+mod native_record;
+mod native_value;
+mod otlp_json;
+mod otlp_json_value;
 mod outcome;
 mod protobuf;
 mod wire;
 
+pub use native::decode_native;
+pub use otlp_json::decode_json;
 pub use outcome::{DecodeError, Outcome, Rejection};
 pub use protobuf::decode_protobuf;
 

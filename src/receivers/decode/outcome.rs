@@ -67,7 +67,10 @@ impl Outcome {
     pub(super) fn reject(&mut self, index: u32, error: impl FnOnce() -> String) {
         self.rejected = self.rejected.saturating_add(1);
         if self.rejections.len() < MAX_REJECTIONS {
-            self.rejections.push(Rejection { index, error: error() });
+            self.rejections.push(Rejection {
+                index,
+                error: error(),
+            });
         }
     }
 
@@ -75,10 +78,15 @@ impl Outcome {
     pub(super) fn explain(&mut self, warning: Option<String>) {
         let mut message = String::new();
         if let Some(first) = self.rejections.first() {
-            write!(message, "{} of {} records rejected; record {}: {}",
+            write!(
+                message,
+                "{} of {} records rejected; record {}: {}",
                 self.rejected,
                 u64::from(self.rejected) + u64::from(self.accepted),
-                first.index, first.error).expect("strings take all");
+                first.index,
+                first.error
+            )
+            .expect("strings take all");
         }
         if self.repairs.legacy_logs > 0 {
             separate(&mut message);

@@ -17,8 +17,7 @@ use crate::record::{Group, Sink};
 /// The number that lists of logs had in `ResourceLogs` before 2022.
 const LEGACY_LOGS: u32 = 1000;
 
-const NOT_LOGS: &str =
-    "the request has fields but no resource_logs, so no log was stored; is it an ExportLogsServiceRequest?";
+const NOT_LOGS: &str = "the request has fields but no resource_logs, so no log was stored; is it an ExportLogsServiceRequest?";
 
 /// Reads an `ExportLogsServiceRequest` and hands its records to the sink.
 ///
@@ -43,8 +42,11 @@ pub fn decode_protobuf(
             num_unknown = num_unknown.saturating_add(1);
         }
     }
-    let mut outcome =
-        Outcome { accepted: emitter.accepted, repairs: emitter.repairs, ..Outcome::default() };
+    let mut outcome = Outcome {
+        accepted: emitter.accepted,
+        repairs: emitter.repairs,
+        ..Outcome::default()
+    };
     let nothing_known = num_unknown > 0 && num_resources == 0;
     outcome.explain(nothing_known.then(|| NOT_LOGS.to_owned()));
     Ok(outcome)
@@ -82,7 +84,12 @@ fn resource<'a, S>(
 ) -> Result<(), Damage> {
     while let Some(field) = wire.next()? {
         match field.number {
-            1 => attribute(&field, &mut draft.attributes, emitter.context, &mut emitter.repairs)?,
+            1 => attribute(
+                &field,
+                &mut draft.attributes,
+                emitter.context,
+                &mut emitter.repairs,
+            )?,
             2 => draft.dropped_attributes = count(&field)?,
             _ => {}
         }
@@ -113,9 +120,17 @@ fn scope_logs<'a, S: Sink>(
     while let Some(field) = fields.next()? {
         if field.number == 2 {
             let record = field.message("log_records")?;
-            log_record(record, &mut attributes, emitter.context, &mut emitter.repairs)
-                .and_then(|draft| Ok(emitter.emit(draft, &mut attributes, &shared)?))
-                .map_err(|error| error.within_member("log_records", num_records))?;
+            log_record(
+                record,
+                &mut attributes,
+                emitter.context,
+                &mut emitter.repairs,
+            )
+            .and_then(|draft| {
+                attributes.inherit(shared.scope(), &emitter.context.limits);
+                Ok(emitter.emit(draft, &mut attributes, &shared)?)
+            })
+            .map_err(|error| error.within_member("log_records", num_records))?;
             num_records += 1;
         }
     }
@@ -131,7 +146,12 @@ fn scope<'a, S>(
         match field.number {
             1 => draft.name = utf8(field.bytes("name")?, &mut emitter.repairs),
             2 => draft.version = utf8(field.bytes("version")?, &mut emitter.repairs),
-            3 => attribute(&field, &mut draft.attributes, emitter.context, &mut emitter.repairs)?,
+            3 => attribute(
+                &field,
+                &mut draft.attributes,
+                emitter.context,
+                &mut emitter.repairs,
+            )?,
             4 => draft.dropped_attributes = count(&field)?,
             _ => {}
         }

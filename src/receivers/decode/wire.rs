@@ -39,7 +39,10 @@ enum Value<'a> {
 impl<'a> Wire<'a> {
     /// The message that is the whole body.
     pub(super) fn new(body: &'a [u8]) -> Self {
-        Self { rest: body, end: body.len() }
+        Self {
+            rest: body,
+            end: body.len(),
+        }
     }
 
     fn offset(&self) -> usize {
@@ -62,10 +65,24 @@ impl<'a> Wire<'a> {
                 Value::Group
             }
             5 => Value::Fixed32(u32::from_le_bytes(self.array()?)),
-            4 => return Err(Damage::new("a group ends that was not begun", self.offset())),
-            _ => return Err(Damage::new("wire type is 6 or 7, which do not exist", self.offset())),
+            4 => {
+                return Err(Damage::new(
+                    "a group ends that was not begun",
+                    self.offset(),
+                ));
+            }
+            _ => {
+                return Err(Damage::new(
+                    "wire type is 6 or 7, which do not exist",
+                    self.offset(),
+                ));
+            }
         };
-        Ok(Some(Field { number, value, end: self.offset() }))
+        Ok(Some(Field {
+            number,
+            value,
+            end: self.offset(),
+        }))
     }
 
     #[inline]
@@ -101,7 +118,11 @@ impl<'a> Wire<'a> {
                 return Ok(value);
             }
         }
-        let what = if self.rest.len() < 10 { "it ends within a number" } else { "number is over 64 bits" };
+        let what = if self.rest.len() < 10 {
+            "it ends within a number"
+        } else {
+            "number is over 64 bits"
+        };
         Err(Damage::new(what, self.offset()))
     }
 
@@ -117,9 +138,14 @@ impl<'a> Wire<'a> {
     #[inline]
     fn bytes(&mut self) -> Result<&'a [u8], Damage> {
         let length = self.varint()?;
-        let split = usize::try_from(length).ok().and_then(|length| self.rest.split_at_checked(length));
+        let split = usize::try_from(length)
+            .ok()
+            .and_then(|length| self.rest.split_at_checked(length));
         let Some((value, rest)) = split else {
-            return Err(Damage::new("its length goes beyond the end of its message", self.offset()));
+            return Err(Damage::new(
+                "its length goes beyond the end of its message",
+                self.offset(),
+            ));
         };
         self.rest = rest;
         Ok(value)
@@ -140,7 +166,12 @@ impl<'a> Wire<'a> {
                 3 => return Err(Damage::new("groups are nested too deep", self.offset())),
                 4 if number == innermost => drop(open.pop()),
                 5 => drop(self.array::<4>()?),
-                _ => return Err(Damage::new("a group is not ended as it was begun", self.offset())),
+                _ => {
+                    return Err(Damage::new(
+                        "a group is not ended as it was begun",
+                        self.offset(),
+                    ));
+                }
             }
         }
         Ok(())
@@ -150,7 +181,11 @@ impl<'a> Wire<'a> {
 impl<'a> Field<'a> {
     #[cold]
     fn mismatch(&self, name: &'static str) -> Damage {
-        Damage::new("wire type does not fit the field; if these are traces or metrics: only logs are taken", self.end).within(name)
+        Damage::new(
+            "wire type does not fit the field; if these are traces or metrics: only logs are taken",
+            self.end,
+        )
+        .within(name)
     }
 
     /// The number of a varint field.
@@ -192,6 +227,9 @@ impl<'a> Field<'a> {
     /// The message of a message field.
     #[inline]
     pub(super) fn message(&self, name: &'static str) -> Result<Wire<'a>, Damage> {
-        Ok(Wire { rest: self.bytes(name)?, end: self.end })
+        Ok(Wire {
+            rest: self.bytes(name)?,
+            end: self.end,
+        })
     }
 }
