@@ -4,5 +4,7 @@
     reason = "allow-unwrap-in-tests does not reach the helpers of an integration test"
 )]
 
+mod engine;
 mod frame_clickhouse;
+mod store_writer;
 mod support;

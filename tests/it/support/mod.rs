@@ -1,5 +1,8 @@
 //! What the tests run against.
 
+pub(crate) mod engine;
+pub(crate) mod records;
+
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicU32, Ordering};
