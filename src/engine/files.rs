@@ -193,7 +193,6 @@ fn users(database: &str, password: &str) -> String {
       <grants>
         <query>GRANT {RIGHTS} ON {database}.*</query>
         <query>GRANT SELECT ON system.*</query>
-        <query>GRANT CREATE TEMPORARY TABLE ON *.*</query>
         <query>GRANT TABLE ENGINE ON MergeTree</query>
         <query>GRANT TABLE ENGINE ON ReplacingMergeTree</query>
       </grants>

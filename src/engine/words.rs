@@ -45,10 +45,9 @@ pub(super) fn log_lines(stderr: impl Read) {
 }
 
 /// Whether a line says something that nobody else does: an error of a query comes back with its
-/// answer too, and addresses of a stack help nobody without symbols.
+/// answer too, and the addresses of a stack help nobody without symbols.
 fn is_news(text: &str) -> bool {
-    let is_stack = text.contains("? @ 0x")
-        || text.ends_with("(when copying this message, always include the lines below):");
+    let is_stack = text.contains(" @ 0x") || text.starts_with("(version");
     let is_answered = ["> executeQuery: ", "> DynamicQueryHandler: "]
         .iter()
         .any(|logger| text.contains(logger));

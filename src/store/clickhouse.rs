@@ -166,29 +166,24 @@ impl Param {
     /// A text.
     #[must_use]
     pub fn text(name: impl Into<String>, text: &str) -> Param {
-        let mut value = String::with_capacity(text.len());
-        for char in text.chars() {
-            match char {
-                '\\' => value.push_str("\\\\"),
-                '\t' => value.push_str("\\t"),
-                '\n' => value.push_str("\\n"),
-                '\r' => value.push_str("\\r"),
-                '\0' => value.push_str("\\0"),
-                other => value.push(other),
-            }
+        Param {
+            name: name.into(),
+            value: escaped(text),
         }
-        let name = name.into();
-        Param { name, value }
     }
 
-    /// A list of texts, for `Array(String)`.
+    /// A list of texts, for `Array(String)`. Its elements are escaped and quoted, the list is not
+    /// escaped once more.
     #[must_use]
     pub fn texts<'a>(name: impl Into<String>, texts: impl IntoIterator<Item = &'a str>) -> Param {
         let quoted: Vec<String> = texts
             .into_iter()
-            .map(|text| format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'")))
+            .map(|text| format!("'{}'", escaped(text).replace('\'', "\\'")))
             .collect();
-        Param::text(name, &format!("[{}]", quoted.join(",")))
+        Param {
+            name: name.into(),
+            value: format!("[{}]", quoted.join(",")),
+        }
     }
 
     /// A number.
@@ -199,6 +194,22 @@ impl Param {
             value: number.to_string(),
         }
     }
+}
+
+/// Text as ClickHouse's tab-separated form has it.
+fn escaped(text: &str) -> String {
+    let mut value = String::with_capacity(text.len());
+    for char in text.chars() {
+        match char {
+            '\\' => value.push_str("\\\\"),
+            '\t' => value.push_str("\\t"),
+            '\n' => value.push_str("\\n"),
+            '\r' => value.push_str("\\r"),
+            '\0' => value.push_str("\\0"),
+            other => value.push(other),
+        }
+    }
+    value
 }
 
 /// A connection to ClickHouse; cheap to clone.

@@ -48,6 +48,7 @@ pub struct Writer {
     /// How much slower and larger than configured, because of too many parts; 1 to 16.
     stretch: u32,
     tables_ready: bool,
+    token_age: Duration,
     status: watch::Sender<WriterStatus>,
 }
 
@@ -69,8 +70,15 @@ impl Writer {
             },
             stretch: 1,
             tables_ready: false,
+            token_age: TOKEN_AGE,
             status: watch::Sender::default(),
         }
+    }
+
+    /// Trusts tokens for this long only; for tests, where nothing is old.
+    #[must_use]
+    pub fn with_token_age(self, token_age: Duration) -> Writer {
+        Writer { token_age, ..self }
     }
 
     /// How it is doing.
@@ -122,7 +130,7 @@ impl Writer {
             let started = Instant::now();
             // A claim that nobody tried before cannot be there.
             let was_tried = claim.redelivered || backoff.attempts() > 0;
-            let result = if was_tried && is_old(claim.sealed_at) {
+            let result = if was_tried && is_older(claim.sealed_at, self.token_age) {
                 self.insert.missing(&claim.frames).await
             } else {
                 self.insert.whole(&claim.token, &claim.frames).await
@@ -269,9 +277,9 @@ impl Writer {
     }
 }
 
-/// Whether a claim sealed then may have fallen out of the window. A clock that was set back makes
-/// claims from the future; those may be of any age.
-fn is_old(sealed_at: i64) -> bool {
-    let age = jiff::Timestamp::now().as_millisecond() - sealed_at;
-    u64::try_from(age).map_or(true, |age| Duration::from_millis(age) > TOKEN_AGE)
+/// Whether a claim sealed then is older than this. A clock that was set back makes claims from the
+/// future; those may be of any age.
+fn is_older(sealed_at: i64, age: Duration) -> bool {
+    let since = jiff::Timestamp::now().as_millisecond() - sealed_at;
+    u64::try_from(since).map_or(true, |since| Duration::from_millis(since) >= age)
 }

@@ -6,5 +6,8 @@
 
 mod engine;
 mod frame_clickhouse;
+mod store_faults;
+mod store_schema;
+mod store_search;
 mod store_writer;
 mod support;

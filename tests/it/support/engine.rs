@@ -74,6 +74,13 @@ impl TestEngine {
         }
     }
 
+    /// Kills the engine as a crash would.
+    pub(crate) fn kill(&self) {
+        for pid in processes(&self.config.state_dir) {
+            signal(pid, rustix::process::Signal::KILL);
+        }
+    }
+
     /// The engine that runs.
     pub(crate) fn engine(&self) -> &Engine {
         self.engine.as_ref().unwrap()
@@ -109,4 +116,24 @@ pub(crate) async fn query(client: &Client, sql: &str) -> String {
         .unwrap()
         .trim()
         .to_owned()
+}
+
+/// The processes that run the engine in this directory.
+pub(crate) fn processes(state_dir: &Path) -> Vec<i32> {
+    let data = state_dir.join("engine/data");
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    pids.filter(|pid| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line)
+            .split('\0')
+            .any(|argument| Path::new(argument) == data)
+    })
+    .collect()
+}
+
+/// Sends a signal to a process of ours.
+pub(crate) fn signal(pid: i32, signal: rustix::process::Signal) {
+    let pid = rustix::process::Pid::from_raw(pid).unwrap();
+    rustix::process::kill_process(pid, signal).unwrap();
 }

@@ -1,7 +1,9 @@
 //! What the tests run against.
 
 pub(crate) mod engine;
+pub(crate) mod proxy;
 pub(crate) mod records;
+pub(crate) mod writer;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -1,0 +1,231 @@
+//! Faults between the writer and ClickHouse: nothing is lost, nothing is doubled.
+
+use std::time::Duration;
+
+use tokio::time::sleep;
+use watchtower::config::Secret;
+use watchtower::store::{Kind, Reader, ReaderLimits};
+
+use crate::support::engine::{TestEngine, query};
+use crate::support::proxy::{Fault, Proxy};
+use crate::support::records::{id_at, now_ms, numbered, record};
+use crate::support::writer::{COUNT, Running};
+
+/// Waits until the proxy saw so many inserts.
+async fn wait_for_inserts(proxy: &Proxy, count: u64) {
+    for _ in 0..1_000 {
+        if proxy.inserts() >= count {
+            return;
+        }
+        sleep(Duration::from_millis(20)).await;
+    }
+    panic!("{} of {count} inserts came in time", proxy.inserts());
+}
+
+async fn proxy(engine: &TestEngine, fault: Fault) -> Proxy {
+    Proxy::start(engine.engine().endpoint(), fault, "").await
+}
+
+/// the insert succeeded, its answer was lost.
+#[tokio::test]
+async fn lost_answer_doubles_nothing() {
+    for token_age in [None, Some(Duration::ZERO)] {
+        let engine = TestEngine::start().await;
+        let proxy = proxy(&engine, Fault::CutAnswer).await;
+        let client = proxy.client(engine.endpoint().await);
+        let mut running = Running::with_token_age(&engine, client.clone(), token_age);
+        running.queue.append(numbered(0, 500)).await.unwrap();
+        // Each attempt is sent twice: a socket that closes without an answer may have been stale.
+        wait_for_inserts(&proxy, 4).await;
+        assert_eq!(running.status.borrow().stored_records, [0, 0, 0]);
+        proxy.set(Fault::None);
+        running
+            .wait_for(|status| status.stored_records == [0, 500, 0])
+            .await;
+        assert_eq!(query(&client, COUNT).await, "500,500", "{token_age:?}");
+    }
+}
+
+/// R-033, with a crash of the daemon and a restart of ClickHouse in between.
+#[tokio::test]
+async fn lost_answer_and_restarts_double_nothing() {
+    for token_age in [None, Some(Duration::ZERO)] {
+        let mut engine = TestEngine::start().await;
+        let cut = proxy(&engine, Fault::CutAnswer).await;
+        let running =
+            Running::with_token_age(&engine, cut.client(engine.endpoint().await), token_age);
+        running.queue.append(numbered(0, 300)).await.unwrap();
+        running.queue.append(numbered(300, 200)).await.unwrap();
+        wait_for_inserts(&cut, 2).await;
+        running.crash().await;
+        engine.restart().await;
+        let client = engine.client();
+        assert_eq!(query(&client, COUNT).await, "500,500");
+
+        let mut running = Running::with_token_age(&engine, client.clone(), token_age);
+        running.queue.append(numbered(500, 100)).await.unwrap();
+        running
+            .wait_for(|status| status.stored_records == [0, 600, 0])
+            .await;
+        assert_eq!(query(&client, COUNT).await, "600,600", "{token_age:?}");
+    }
+}
+
+/// A claim of which a part is stored already, and whose token is forgotten.
+#[tokio::test]
+async fn what_is_missing_of_an_old_claim_is_added() {
+    let engine = TestEngine::start().await;
+    let direct = engine.client_with_tables().await;
+    let now = now_ms();
+    let records: Vec<_> = (0..10)
+        .map(|i| record((now + i) * 1_000_000, format!("message number {i}")))
+        .collect();
+    let first_id = id_at(now, 0);
+    let part = crate::support::records::frame(first_id, &records[..4]);
+    let insert = "INSERT INTO watchtower.logs FORMAT Native";
+    let within = Duration::from_secs(10);
+    direct
+        .insert(insert, &[], &[], [part.payload()], within)
+        .await
+        .unwrap();
+
+    let proxy = proxy(&engine, Fault::Refuse).await;
+    let client = proxy.client(engine.endpoint().await);
+    let mut running = Running::with_token_age(&engine, client, Some(Duration::ZERO));
+    let whole = crate::support::records::frame(first_id, &records);
+    running.queue.append(whole).await.unwrap();
+    running.queue.append(numbered(100, 50)).await.unwrap();
+    wait_for_inserts(&proxy, 1).await;
+    proxy.set(Fault::None);
+    running
+        .wait_for(|status| status.stored_records == [0, 60, 0])
+        .await;
+    assert_eq!(query(&direct, COUNT).await, "60,60");
+}
+
+/// status 200 with an exception's header.
+#[tokio::test]
+async fn exception_under_status_200_is_no_success() {
+    let engine = TestEngine::start().await;
+    let proxy = proxy(&engine, Fault::Exception(200, 241)).await;
+    let client = proxy.client(engine.endpoint().await);
+    let mut running = Running::start(&engine, client.clone());
+    running.queue.append(numbered(0, 100)).await.unwrap();
+    wait_for_inserts(&proxy, 3).await;
+    assert_eq!(running.queue.depth().await.frames, 1);
+    running
+        .wait_for(|status| {
+            status
+                .error
+                .as_ref()
+                .is_some_and(|error| error.contains("241"))
+        })
+        .await;
+    proxy.set(Fault::None);
+    running
+        .wait_for(|status| status.stored_records == [0, 100, 0])
+        .await;
+    assert_eq!(query(&client, COUNT).await, "100,100");
+}
+
+/// code 252 slows the writer down and drops nothing.
+#[tokio::test]
+async fn too_many_parts_is_waited_out() {
+    let engine = TestEngine::start().await;
+    let proxy = proxy(&engine, Fault::Exception(500, 252)).await;
+    let client = proxy.client(engine.endpoint().await);
+    let mut running = Running::start(&engine, client.clone());
+    for i in 0..5 {
+        running.queue.append(numbered(i * 10, 10)).await.unwrap();
+    }
+    wait_for_inserts(&proxy, 3).await;
+    proxy.set(Fault::None);
+    running
+        .wait_for(|status| status.stored_records == [0, 50, 0])
+        .await;
+    assert!(running.dead.list().unwrap().is_empty());
+    assert_eq!(query(&client, COUNT).await, "50,50");
+}
+
+/// the server closes idle sockets without a word.
+#[tokio::test]
+async fn stale_socket_is_no_error() {
+    let engine = TestEngine::start().await;
+    // This proxy closes every socket after one answer that promised to keep it.
+    let proxy = proxy(&engine, Fault::None).await;
+    let client = proxy.client(engine.endpoint().await);
+    let mut running = Running::start(&engine, client.clone());
+    for i in 0..5 {
+        running.queue.append(numbered(i, 1)).await.unwrap();
+        let stored = i as u64 + 1;
+        running
+            .wait_for(|status| status.stored_records[1] == stored)
+            .await;
+        assert_eq!(running.status.borrow().error, None);
+        sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!(query(&client, COUNT).await, "5,5");
+}
+
+/// a server whose zone is not UTC.
+#[tokio::test]
+async fn times_do_not_depend_on_the_servers_zone() {
+    let mut engine = TestEngine::start().await;
+    engine.config.retention = watchtower::config::Period::days(3650);
+    let zone = "&session_timezone=America%2FNew_York";
+    let proxy = Proxy::start(engine.engine().endpoint(), Fault::None, zone).await;
+    let client = proxy.client(engine.endpoint().await);
+    let mut running = Running::start(&engine, client.clone());
+    // Half past two of a night that has no such hour in New York, and now.
+    let night = 1_772_937_000_123_456_789;
+    let now = now_ms() * 1_000_000 + 1;
+    let records = [night, now].map(|at| record(at, format!("at {at}")));
+    let frame = crate::support::records::frame(id_at(now_ms(), 0), &records);
+    running.queue.append(frame).await.unwrap();
+    running
+        .wait_for(|status| status.stored_records == [0, 2, 0])
+        .await;
+    assert_eq!(
+        query(&client, "SELECT timezone()").await,
+        "America/New_York"
+    );
+
+    let reader = Reader::new(client, &engine.config, ReaderLimits::default());
+    for at in [night, now] {
+        let query = watchtower::api::SearchQuery {
+            from: Some(at),
+            to: Some(at + 1),
+            ..crate::store_search::everything()
+        };
+        let page = reader.page(&query).await.unwrap();
+        let found: Vec<i64> = page.records.iter().map(|record| record.timestamp).collect();
+        assert_eq!(found, [at]);
+    }
+}
+
+#[tokio::test]
+async fn wrong_password_is_said_clearly_and_loses_nothing() {
+    let engine = TestEngine::start().await;
+    let direct = engine.client_with_tables().await;
+    let mut endpoint = engine.endpoint().await;
+    endpoint.password = Secret::new("wrong".to_owned());
+    let proxy = proxy(&engine, Fault::None).await;
+    let client = proxy.client(endpoint);
+    let refused = client.execute("SELECT 1").await.unwrap_err();
+    assert_eq!((refused.kind(), refused.code()), (Kind::Auth, Some(516)));
+    assert!(
+        refused.to_string().contains("Authentication failed"),
+        "{refused}"
+    );
+    assert!(!refused.to_string().contains("wrong"), "{refused}");
+
+    let mut running = Running::start(&engine, client);
+    running.queue.append(numbered(0, 10)).await.unwrap();
+    running.wait_for(|status| status.error.is_some()).await;
+    running.crash().await;
+    let mut running = Running::start(&engine, direct.clone());
+    running
+        .wait_for(|status| status.stored_records == [0, 10, 0])
+        .await;
+    assert_eq!(query(&direct, COUNT).await, "10,10");
+}

@@ -1,0 +1,83 @@
+//! The tables: made once, whoever makes them; changed when the configuration is.
+
+use watchtower::config::Period;
+use watchtower::frame::COLUMNS;
+use watchtower::store::{Schema, statements};
+
+use crate::support::engine::{TestEngine, query};
+
+#[tokio::test]
+async fn daemons_that_start_together_make_the_tables_once() {
+    let engine = TestEngine::start().await;
+    let (one, two) = (engine.client(), engine.client());
+    let schema = Schema::new(&engine.config);
+    for _ in 0..2 {
+        let (first, second) = tokio::join!(schema.ensure(&one), schema.ensure(&two));
+        first.unwrap();
+        second.unwrap();
+    }
+    let applied = "SELECT DISTINCT version FROM watchtower.schema_migrations FORMAT CSV";
+    assert_eq!(query(&one, applied).await, "1");
+}
+
+#[tokio::test]
+async fn table_has_the_columns_of_a_frame_and_what_keeps_data_safe() {
+    let engine = TestEngine::start().await;
+    let client = engine.client_with_tables().await;
+    let columns = "SELECT name, type FROM system.columns WHERE database = 'watchtower' AND table = 'logs' \
+                   ORDER BY position FORMAT TSVRaw";
+    let expected: Vec<String> = COLUMNS
+        .iter()
+        .map(|column| format!("{}\t{}", column.name, column.kind))
+        .collect();
+    assert_eq!(query(&client, columns).await, expected.join("\n"));
+    let table = query(&client, "SHOW CREATE TABLE watchtower.logs FORMAT TSVRaw").await;
+    for part in [
+        "non_replicated_deduplication_window = 10000",
+        "fsync_after_insert = 1",
+        "fsync_part_directory = 1",
+        "TTL toDateTime(timestamp) + toIntervalSecond(2592000)",
+    ] {
+        assert!(table.contains(part), "{part} in {table}");
+    }
+    // Each statement that is printed for people is one that the server takes.
+    for statement in statements(&engine.config) {
+        client.execute(&statement).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn changed_retention_changes_the_table_and_nothing_else_does() {
+    let mut engine = TestEngine::start().await;
+    let client = engine.client_with_tables().await;
+    let version = "SELECT metadata_version, metadata_modification_time FROM system.tables \
+                   WHERE database = 'watchtower' AND name = 'logs' FORMAT CSV";
+    let before = query(&client, version).await;
+    Schema::new(&engine.config).ensure(&client).await.unwrap();
+    assert_eq!(query(&client, version).await, before);
+
+    engine.config.retention = Period::days(7);
+    Schema::new(&engine.config).ensure(&client).await.unwrap();
+    let table = query(&client, "SHOW CREATE TABLE watchtower.logs FORMAT TSVRaw").await;
+    assert!(table.contains("toIntervalSecond(604800)"), "{table}");
+}
+
+#[tokio::test]
+async fn view_has_the_collectors_columns() {
+    let engine = TestEngine::start().await;
+    let client = engine.client_with_tables().await;
+    let frame = crate::support::records::numbered(0, 1);
+    let insert = "INSERT INTO watchtower.logs FORMAT Native";
+    let within = std::time::Duration::from_secs(10);
+    client
+        .insert(insert, &[], &[], [frame.payload()], within)
+        .await
+        .unwrap();
+    let row = "SELECT Timestamp > now64() - 60, TraceId, SeverityText, SeverityNumber, ServiceName, Body, \
+               ResourceAttributes['host.name'], ScopeName, LogAttributes['user'], TimestampTime > now() - 60 \
+               FROM watchtower.otel_logs FORMAT CSV";
+    assert_eq!(
+        query(&client, row).await,
+        r#"1,"","INFO",9,"checkout","message number 0","box-1","tests","42",1"#
+    );
+}
