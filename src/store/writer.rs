@@ -7,7 +7,9 @@
 //!
 //! Nothing is given up on but data that ClickHouse cannot read: that claim is halved until the bad
 //! frame is alone, and the frame is buried as a dead letter. Everything else is tried for ever, with
-//! growing pauses; meanwhile the queue holds what comes.
+//! growing pauses; meanwhile the queue holds what comes. A damaged block makes ClickHouse fail with
+//! almost any code (out of memory, syntax error, …), so where the code says nothing certain, our own
+//! decoder is asked whether the frame is a block at all.
 
 mod backoff;
 mod insert;
@@ -26,7 +28,7 @@ use self::backoff::Backoff;
 use self::insert::Insert;
 use super::{Client, Error, Kind, Schema};
 use crate::config::Config;
-use crate::frame::Frame;
+use crate::frame::{Block, Frame};
 use crate::queue::dead::{DeadLetters, Reason};
 use crate::queue::{Claim, ClaimLimits, Queue};
 
@@ -34,8 +36,8 @@ use crate::queue::{Claim, ClaimLimits, Queue};
 /// writers on several nodes under full load it could pass in a quarter of an hour.
 const TOKEN_AGE: Duration = Duration::from_secs(600);
 
-/// Attempts that run out of the server's memory before the claim is halved.
-const MEMORY_ATTEMPTS: u32 = 3;
+/// Attempts that fail with a code that says nothing certain, before the frames are suspected.
+const PATIENT_ATTEMPTS: u32 = 3;
 
 /// Moves claims from the queue into ClickHouse.
 pub struct Writer {
@@ -142,12 +144,7 @@ impl Writer {
                 }
                 Err(error) => error,
             };
-            let is_apart = match error.kind() {
-                Kind::Data => true,
-                Kind::Memory => backoff.attempts() >= MEMORY_ATTEMPTS && claim.frames.len() > 1,
-                _ => false,
-            };
-            if is_apart {
+            if is_suspect(&error, &claim.frames, backoff.attempts()) {
                 warn!(%error, frames = claim.frames.len(), "insert failed, claim is taken apart");
                 self.store_apart(&claim.frames).await;
                 break;
@@ -171,9 +168,9 @@ impl Writer {
                 }
                 Err(error) => error,
             };
-            match (error.kind(), part) {
-                (Kind::Data, [frame]) => self.bury(frame, &error).await,
-                (Kind::Data | Kind::Memory, [_, _, ..]) => {
+            match part {
+                [frame] if is_bad(&error, frame) => self.bury(frame, &error).await,
+                [_, _, ..] if is_suspect(&error, part, PATIENT_ATTEMPTS) => {
                     let (older, newer) = part.split_at(part.len() / 2);
                     waiting.extend([newer, older]);
                 }
@@ -274,6 +271,22 @@ impl Writer {
             bytes: self.limits.bytes,
             delay: self.limits.delay * self.stretch,
         }
+    }
+}
+
+/// Whether a frame is the reason for an error that came with it alone.
+fn is_bad(error: &Error, frame: &Frame) -> bool {
+    let is_refused = matches!(error, Error::Exception { .. });
+    error.kind() == Kind::Data || is_refused && Block::decode(frame).is_err()
+}
+
+/// Whether it is worth finding out which of the frames is the reason for an error.
+fn is_suspect(error: &Error, frames: &[Frame], attempts: u32) -> bool {
+    match error.kind() {
+        Kind::Data => true,
+        _ if attempts < PATIENT_ATTEMPTS => false,
+        Kind::Memory if frames.len() > 1 => true,
+        _ => frames.iter().any(|frame| is_bad(error, frame)),
     }
 }
 
