@@ -7,6 +7,7 @@ pub(crate) mod writer;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A ClickHouse server.
@@ -14,12 +15,20 @@ pub(crate) struct ClickHouse {
     address: String,
     user: String,
     password: String,
+    database: String,
 }
 
-/// The server that `WATCHTOWER_TEST_CLICKHOUSE` names, as in `http://user:password@127.0.0.1:8123`.
-pub(crate) fn clickhouse() -> ClickHouse {
-    let url = std::env::var("WATCHTOWER_TEST_CLICKHOUSE")
-        .expect("WATCHTOWER_TEST_CLICKHOUSE names the server that tests may use");
+/// The server that `WATCHTOWER_TEST_CLICKHOUSE` names, as in `http://user:password@127.0.0.1:8123`;
+/// without it, an embedded engine that all tests of this process share.
+pub(crate) fn clickhouse() -> &'static ClickHouse {
+    static SHARED: OnceLock<ClickHouse> = OnceLock::new();
+    SHARED.get_or_init(|| match std::env::var("WATCHTOWER_TEST_CLICKHOUSE") {
+        Ok(url) => named(&url),
+        Err(_) => embedded(),
+    })
+}
+
+fn named(url: &str) -> ClickHouse {
     let url = url.trim_start_matches("http://").trim_end_matches('/');
     let (user, address) = url.rsplit_once('@').unwrap_or(("default:", url));
     let (user, password) = user.split_once(':').unwrap_or((user, ""));
@@ -27,6 +36,33 @@ pub(crate) fn clickhouse() -> ClickHouse {
         address: address.into(),
         user: user.into(),
         password: password.into(),
+        database: "default".into(),
+    }
+}
+
+/// Starts an engine on a thread that keeps it until the process ends, and the engine with it.
+fn embedded() -> ClickHouse {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let engine = engine::TestEngine::start().await;
+            engine.client_with_tables().await;
+            let endpoint = engine.endpoint().await;
+            let database = engine.config.store.database.clone();
+            sender.send((endpoint, database)).unwrap();
+            std::future::pending::<()>().await;
+        });
+    });
+    let (endpoint, database) = receiver.recv().expect("the engine starts");
+    ClickHouse {
+        address: endpoint.url.trim_start_matches("http://").into(),
+        user: endpoint.user,
+        password: endpoint.password.expose().into(),
+        database,
     }
 }
 
@@ -57,9 +93,10 @@ impl ClickHouse {
         let mut stream = TcpStream::connect(&self.address).expect("ClickHouse listens");
         // In HTTP/1.0 an answer ends with its connection, so there are no chunks to read.
         let head = format!(
-            "POST /?{parameters} HTTP/1.0\r\nX-ClickHouse-User: {}\r\nX-ClickHouse-Key: {}\r\nContent-Length: {}\r\n\r\n",
+            "POST /?{parameters} HTTP/1.0\r\nX-ClickHouse-User: {}\r\nX-ClickHouse-Key: {}\r\nX-ClickHouse-Database: {}\r\nContent-Length: {}\r\n\r\n",
             self.user,
             self.password,
+            self.database,
             body.len()
         );
         stream.write_all(head.as_bytes()).expect("ClickHouse reads");
