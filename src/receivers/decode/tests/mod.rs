@@ -15,7 +15,7 @@ use super::*;
 use crate::normalize::{Context, Limits};
 use crate::record::{Group, KeyValue, Receiver, Record, Sink};
 
-/// Receipt time of every request here: 2026-09-21T13:33:20Z.
+/// Receipt time of every request here: 2026-09-21T14:13:20Z.
 const NOW: i64 = 1_790_000_000_000_000_000;
 const DAY: i64 = 86_400_000_000_000;
 
