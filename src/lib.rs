@@ -1,9 +1,18 @@
 //! Watchtower: accepts logs over OTLP and JSON, keeps them safe, stores them in ClickHouse and shows
 //! them live.
+
+pub mod api;
 pub mod app;
+pub mod auth;
 pub mod cli;
 pub mod config;
 pub mod frame;
+pub mod intake;
+pub mod live;
 pub mod normalize;
+pub mod queue;
+pub mod receivers;
 pub mod record;
+pub mod server;
 pub mod telemetry;
+pub mod web;

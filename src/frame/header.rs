@@ -1,16 +1,18 @@
 //! The frame and its header. The layout is in the module's own documentation.
 
+use std::fmt;
+
 use bytes::Bytes;
 
 const MAGIC: &[u8; 4] = b"WTFR";
 const VERSION: u16 = 1;
 /// Bytes of the fixed part of the header.
-const HEADER_BYTES: usize = 64;
+pub(super) const HEADER_BYTES: usize = 64;
 const DIGEST_BYTES: usize = 16;
 
 /// Largest frame that is read back: no intake makes one nearly as large, so that a greater length is
 /// a damaged header and not a reason to allocate.
-const MAX_FRAME_BYTES: usize = 1 << 30;
+pub const MAX_FRAME_BYTES: usize = 1 << 30;
 
 /// Distance between the ids of neighbouring rows of a frame. An id is a counter (milliseconds since
 /// the epoch in its upper 42 bits, a sequence in the next 12, which may carry) over ten bits of node
@@ -132,26 +134,35 @@ impl Header {
             num_digests: u32_at(fixed, 52),
             body_checksum: u32_at(fixed, 56),
         };
-        if header.num_records == 0 || header.first_id > header.last_id {
-            return Err(Error::Header(
-                "it holds no record, or its ids run backwards",
-            ));
-        }
+        header.check()?;
         let total = HEADER_BYTES as u64
             + u64::from(header.num_digests) * DIGEST_BYTES as u64
             + u64::from(header.payload_bytes);
-        if total > MAX_FRAME_BYTES as u64 {
-            return Err(Error::Header("it is larger than any frame may be"));
+        match usize::try_from(total) {
+            Ok(total) if total <= MAX_FRAME_BYTES => Ok((header, total)),
+            _ => Err(Error::Header("it is larger than any frame may be")),
         }
-        Ok((
-            header,
-            usize::try_from(total).expect("under MAX_FRAME_BYTES"),
-        ))
+    }
+
+    /// What every reader of the counts and ids relies on.
+    fn check(&self) -> Result<(), Error> {
+        let Some(steps) = self.num_records.checked_sub(1) else {
+            return Err(Error::Header("it holds no record"));
+        };
+        let last_id = self.first_id.checked_add(u64::from(steps) * ID_STEP);
+        if last_id != Some(self.last_id) {
+            return Err(Error::Header("its ids do not fit its count of records"));
+        }
+        let accepted: u64 = self.accepted.iter().map(|count| u64::from(*count)).sum();
+        if accepted != u64::from(self.num_records) {
+            return Err(Error::Header("its counts by receiver do not add up"));
+        }
+        Ok(())
     }
 }
 
 /// A sealed frame: immutable, and cheap to clone.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Frame {
     header: Header,
     bytes: Bytes,
@@ -260,6 +271,11 @@ impl Frame {
         self.bytes.slice(self.payload_start()..)
     }
 
+    /// The Native block alone, borrowed.
+    pub(super) fn block(&self) -> &[u8] {
+        &self.bytes[self.payload_start()..]
+    }
+
     /// Digests of the requests inside.
     pub fn digests(&self) -> impl Iterator<Item = [u8; DIGEST_BYTES]> + '_ {
         self.bytes[HEADER_BYTES..self.payload_start()]
@@ -269,6 +285,15 @@ impl Frame {
 
     fn payload_start(&self) -> usize {
         HEADER_BYTES + self.header.num_digests as usize * DIGEST_BYTES
+    }
+}
+
+/// Shows the header alone: a block is large, and what it says belongs to its senders.
+impl fmt::Debug for Frame {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Frame")
+            .field("header", &self.header)
+            .finish_non_exhaustive()
     }
 }
 

@@ -23,12 +23,37 @@
 //! ```
 //!
 //! The digests name the requests whose records are inside, so that a request sent again after a
-//! restart is still recognized. Readers accept every version up to their own.
+//! restart is still recognized. Readers accept every version up to their own. Magic, version, the two
+//! lengths and the header checksum keep their places in every version, so that an older daemon tells
+//! a newer frame from a damaged one.
 
 mod decode;
+mod dictionary;
 mod encode;
 mod header;
+mod native;
+mod read;
+mod seal;
+#[cfg(test)]
+mod tests;
 
 pub use decode::{Block, Row};
 pub use encode::{BlockBuilder, Mark};
-pub use header::{Error, Frame, Header, ID_STEP, Seal};
+pub use header::{Error, Frame, Header, ID_STEP, MAX_FRAME_BYTES, Seal};
+pub use native::COLUMNS;
+pub use read::{LowCardinality, MapColumn};
+
+/// A column of the records table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Column {
+    /// Its name.
+    pub name: &'static str,
+    /// Its type, as ClickHouse writes it.
+    pub kind: &'static str,
+}
+
+impl Column {
+    const fn new(name: &'static str, kind: &'static str) -> Self {
+        Self { name, kind }
+    }
+}

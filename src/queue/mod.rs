@@ -12,10 +12,10 @@
 
 pub mod dead;
 pub mod disk;
-pub mod redis;
 
 use std::time::Duration;
 
+use crate::config::Config;
 use crate::frame::Frame;
 
 /// Why the queue did not do what was asked.
@@ -30,7 +30,9 @@ pub enum Error {
         cap: u64,
     },
     /// The disk is nearly full. Nothing was written.
-    #[error("disk is nearly full: {free} bytes free, {floor} to be left; see `queue.disk.min_free`")]
+    #[error(
+        "disk is nearly full: {free} bytes free, {floor} to be left; see `queue.disk.min_free`"
+    )]
     DiskLow {
         /// Bytes free.
         free: u64,
@@ -46,6 +48,20 @@ pub enum Error {
         path: String,
         /// What the system said.
         source: std::sync::Arc<std::io::Error>,
+    },
+    /// Too much waits for the disk or for Redis already. Nothing was written.
+    #[error("queue is busy: {waiting} bytes wait to be written, {cap} may")]
+    Busy {
+        /// Bytes that wait.
+        waiting: u64,
+        /// Bytes that may wait.
+        cap: u64,
+    },
+    /// Another process has the queue's directory.
+    #[error("{path} is in use: another watchtower runs with this `state_dir`")]
+    Locked {
+        /// The directory.
+        path: String,
     },
     /// Redis is away or refuses writes; the text has Redis's own words.
     #[error("redis does not take writes: {0}")]
@@ -118,32 +134,41 @@ pub fn token(frames: &[Frame]) -> String {
     format!("{first:016x}-{last:016x}-{num_records}-{checksum:08x}")
 }
 
+/// Milliseconds since the epoch.
+fn now_ms() -> i64 {
+    std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |since| {
+            i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+        })
+}
+
 /// One of the two queues.
 #[derive(Clone)]
 pub enum Queue {
     /// Segment files under the state directory.
     Disk(disk::DiskQueue),
-    /// A list in Redis.
-    Redis(redis::RedisQueue),
 }
 
 impl Queue {
+    /// Opens the queue that the configuration names: the disk queue in `<state_dir>/queue`.
+    ///
+    /// # Errors
+    /// When the state directory cannot be used.
+    pub fn open(config: &Config) -> Result<Queue, Error> {
+        let dir = config.state_dir.join("queue");
+        let queue = disk::DiskQueue::open(&dir, &config.queue.disk)?;
+        Ok(Queue::Disk(queue))
+    }
+
     /// Appends a frame behind all that were appended before. The place is fixed by the call; the
     /// future resolves once the frame is durable, or was not written at all.
     ///
     /// # Errors
     /// When nothing was written: the queue is full, the disk or Redis refuses, or it is closed.
     pub fn append(&self, frame: Frame) -> impl Future<Output = Result<(), Error>> + Send + 'static {
-        let disk_or_redis = match self {
-            Queue::Disk(queue) => (Some(queue.append(frame)), None),
-            Queue::Redis(queue) => (None, Some(queue.append(frame))),
-        };
-        async move {
-            match disk_or_redis {
-                (Some(disk), _) => disk.await,
-                (None, Some(redis)) => redis.await,
-                (None, None) => unreachable!("one of the two is made above"),
-            }
+        match self {
+            Queue::Disk(queue) => queue.append(frame),
         }
     }
 
@@ -155,7 +180,6 @@ impl Queue {
     pub async fn claim(&self, limits: &ClaimLimits) -> Result<Claim, Error> {
         match self {
             Queue::Disk(queue) => queue.claim(limits).await,
-            Queue::Redis(queue) => queue.claim(limits).await,
         }
     }
 
@@ -166,7 +190,6 @@ impl Queue {
     pub async fn try_claim(&self, limits: &ClaimLimits) -> Result<Option<Claim>, Error> {
         match self {
             Queue::Disk(queue) => queue.try_claim(limits).await,
-            Queue::Redis(queue) => queue.try_claim(limits).await,
         }
     }
 
@@ -177,7 +200,6 @@ impl Queue {
     pub async fn ack(&self, claim: &Claim) -> Result<(), Error> {
         match self {
             Queue::Disk(queue) => queue.ack(claim).await,
-            Queue::Redis(queue) => queue.ack(claim).await,
         }
     }
 
@@ -185,7 +207,6 @@ impl Queue {
     pub async fn depth(&self) -> Depth {
         match self {
             Queue::Disk(queue) => queue.depth(),
-            Queue::Redis(queue) => queue.depth().await,
         }
     }
 
@@ -193,7 +214,29 @@ impl Queue {
     pub async fn close(&self) {
         match self {
             Queue::Disk(queue) => queue.close().await,
-            Queue::Redis(queue) => queue.close().await,
         }
+    }
+}
+
+/// Frames for tests.
+#[cfg(test)]
+pub(crate) mod testing {
+    use crate::frame::{Frame, Seal};
+
+    /// A frame of so many records and about so many bytes, whose content depends on its id.
+    pub(crate) fn frame(id: u64, records: u32, bytes: usize) -> Frame {
+        let seal = Seal {
+            node: 1,
+            first_id: id,
+            sealed_at: 1_700_000_000_000 + id.cast_signed(),
+            digests: vec![],
+        };
+        Frame::seal(&seal, [0, 0, records], bytes, |out| {
+            let mut x = id | 1;
+            for _ in 0..bytes {
+                x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                out.push((x >> 56) as u8);
+            }
+        })
     }
 }

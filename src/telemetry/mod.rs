@@ -1,3 +1,6 @@
-//! What the daemon says about itself.
+//! The daemon's own telemetry: metrics and its log. It never goes to the daemon itself.
 
 pub mod logging;
+pub mod metrics;
+
+pub use metrics::Metrics;

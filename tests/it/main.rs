@@ -1,1 +1,8 @@
+//! Tests against the real thing.
+#![expect(
+    clippy::unwrap_used,
+    reason = "allow-unwrap-in-tests does not reach the helpers of an integration test"
+)]
 
+mod frame_clickhouse;
+mod support;

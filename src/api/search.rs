@@ -1,0 +1,188 @@
+//! `GET /api/logs`: stored records, page by page.
+
+use std::str::FromStr;
+use std::time::Instant;
+
+use axum::extract::{Query, State};
+use axum::response::{IntoResponse, Response};
+use futures_util::future::BoxFuture;
+use http::{HeaderValue, header};
+use serde_json::json;
+
+use super::params::Params;
+use super::{ApiError, ApiState};
+use crate::live::{Filter, StoredRecord};
+
+const DEFAULT_LIMIT: usize = 200;
+const MAX_LIMIT: usize = 1_000;
+const KNOWN: [&str; 7] = ["from", "to", "order", "limit", "before", "after", "v"];
+
+/// Which end of the range comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// Newest record first.
+    Newest,
+    /// Oldest record first.
+    Oldest,
+}
+
+/// A record's place in the order of `(timestamp, id)`; written `timestamp.id`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position {
+    /// Event time, nanoseconds since the epoch.
+    pub timestamp: i64,
+    /// The record's id.
+    pub id: u64,
+}
+
+impl std::fmt::Display for Position {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.timestamp, self.id)
+    }
+}
+
+impl FromStr for Position {
+    type Err = ApiError;
+
+    fn from_str(text: &str) -> Result<Self, ApiError> {
+        let parse = || {
+            let (timestamp, id) = text.split_once('.')?;
+            Some(Position {
+                timestamp: timestamp.parse().ok()?,
+                id: id.parse().ok()?,
+            })
+        };
+        parse()
+            .ok_or_else(|| ApiError::bad_request(format!("not a place `timestamp.id`: `{text}`")))
+    }
+}
+
+/// What to search for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SearchQuery {
+    /// Which records.
+    pub filter: Filter,
+    /// Earliest event time, inclusive, nanoseconds since the epoch.
+    pub from: Option<i64>,
+    /// Latest event time, exclusive.
+    pub to: Option<i64>,
+    /// Only records strictly before this place.
+    pub before: Option<Position>,
+    /// Only records strictly after this place.
+    pub after: Option<Position>,
+    /// Which end comes first.
+    pub order: Order,
+    /// Most records to answer, 1 to 1,000.
+    pub limit: usize,
+}
+
+/// A page of results, in the order that was asked for.
+#[derive(Debug, Clone, Default)]
+pub struct SearchPage {
+    /// The records.
+    pub records: Vec<StoredRecord>,
+    /// Whether there may be more beyond the last record.
+    pub has_more: bool,
+    /// How far the search came, where it did not come to the end of its range.
+    pub searched_to: Option<i64>,
+    /// Whether the whole range was searched, up to the limit.
+    pub complete: bool,
+}
+
+/// Why there is no page.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum SearchError {
+    /// The store is away or overloaded; the same search may succeed later.
+    #[error("the store does not answer: {0}")]
+    Unavailable(String),
+    /// The search took more time, rows or memory than a search may.
+    #[error("the search was too large: {0}")]
+    TooLarge(String),
+}
+
+/// The store, as the search sees it.
+pub trait SearchBackend: Send + Sync {
+    /// Answers one page. Dropping the future cancels the search.
+    fn search(&self, query: SearchQuery) -> BoxFuture<'_, Result<SearchPage, SearchError>>;
+}
+
+impl From<SearchError> for ApiError {
+    fn from(error: SearchError) -> Self {
+        match error {
+            SearchError::Unavailable(_) => {
+                ApiError::unavailable(error.to_string()).hint("live goes on meanwhile")
+            }
+            SearchError::TooLarge(_) => ApiError::new(
+                http::StatusCode::UNPROCESSABLE_ENTITY,
+                "too_large",
+                error.to_string(),
+            )
+            .hint("narrow the time range or the filter"),
+        }
+    }
+}
+
+pub(super) async fn get(
+    State(state): State<ApiState>,
+    Query(pairs): Query<Vec<(String, String)>>,
+) -> Result<Response, ApiError> {
+    let started = Instant::now();
+    let query = read(&Params::new(pairs, &KNOWN)?, jiff::Timestamp::now())?;
+    let page = state.search.search(query).await?;
+    Ok(answer(&page, started))
+}
+
+fn read(params: &Params, now: jiff::Timestamp) -> Result<SearchQuery, ApiError> {
+    let now = i64::try_from(now.as_nanosecond()).unwrap_or(i64::MAX);
+    let place = |name| params.get(name).map(Position::from_str).transpose();
+    let (before, after) = (place("before")?, place("after")?);
+    let order = match params.get("order") {
+        Some("oldest") => Order::Oldest,
+        None if after.is_some() && before.is_none() => Order::Oldest,
+        None | Some("newest") => Order::Newest,
+        Some(other) => {
+            let error = ApiError::bad_request(format!("there is no order `{other}`"));
+            return Err(error.hint("orders are newest, oldest"));
+        }
+    };
+    Ok(SearchQuery {
+        filter: params.filter()?,
+        from: params.time("from", now)?,
+        to: params.time("to", now)?,
+        before,
+        after,
+        order,
+        limit: params.number("limit", DEFAULT_LIMIT, MAX_LIMIT)?.max(1),
+    })
+}
+
+fn answer(page: &SearchPage, started: Instant) -> Response {
+    let mut body = b"{\"records\":[".to_vec();
+    for (i, record) in page.records.iter().enumerate() {
+        if i > 0 {
+            body.push(b',');
+        }
+        record.write_json(&mut body);
+    }
+    let last = page.records.last().map(|record| Position {
+        timestamp: record.timestamp,
+        id: record.id,
+    });
+    let next = last.filter(|_| page.has_more).map(|next| next.to_string());
+    let rest = json!({
+        "next": next,
+        "searched_to": page.searched_to.map(|at| at.to_string()),
+        "complete": page.complete,
+        "took_ms": u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+    });
+    body.extend_from_slice(b"],");
+    body.extend_from_slice(rest.to_string().trim_start_matches('{').as_bytes());
+    let mut response = body.into_response();
+    let headers = response.headers_mut();
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/json"),
+    );
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}

@@ -1,0 +1,123 @@
+//! The daemon about itself: status, what never changes, health.
+
+use std::collections::BTreeMap;
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderValue, StatusCode, header};
+use serde::Serialize;
+use serde_json::json;
+
+use super::{ApiError, ApiState};
+
+/// The status panel's figures, at one moment.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Status {
+    /// Seconds since the start.
+    pub uptime_seconds: u64,
+    /// Records accepted, by receiver.
+    pub accepted: BTreeMap<&'static str, u64>,
+    /// Records refused, by receiver.
+    pub refused: BTreeMap<&'static str, u64>,
+    /// Records stored, over all.
+    pub stored: u64,
+    /// Records set aside as dead letters.
+    pub dead: u64,
+    /// Records waiting in the queue, sealed claims included.
+    pub queued: u64,
+    /// Bytes in the queue.
+    pub queue_bytes: u64,
+    /// Milliseconds that the oldest record of the queue has waited.
+    pub queue_age_ms: u64,
+    /// ClickHouse.
+    pub store: StoreStatus,
+}
+
+/// ClickHouse as the writer last saw it.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct StoreStatus {
+    /// Whether it answers.
+    pub ok: bool,
+    /// Its version, once known.
+    pub version: Option<String>,
+    /// Whether it is the embedded engine.
+    pub embedded: bool,
+    /// What it last said when it failed, and nothing since it works again.
+    pub error: Option<String>,
+}
+
+/// What does not change while the daemon runs.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Meta {
+    /// Ports, for the settings that the empty page shows.
+    pub ports: Ports,
+    /// Whether the listeners speak TLS.
+    pub tls: bool,
+    /// Whether senders need a token.
+    pub ingest_token_needed: bool,
+    /// Whether readers need a token.
+    pub read_token_needed: bool,
+    /// Days that records are kept.
+    pub retention_days: u64,
+    /// Addresses on which senders on other machines cannot reach the daemon.
+    pub loopback_only: bool,
+}
+
+/// Ports that were bound.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct Ports {
+    /// OTLP over gRPC.
+    pub otlp_grpc: u16,
+    /// OTLP over HTTP.
+    pub otlp_http: u16,
+    /// The page and the API.
+    pub web: u16,
+}
+
+pub(super) async fn status(State(state): State<ApiState>) -> Response {
+    let status = (state.status)().await;
+    let live = state.hub.stats();
+    no_store(json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "pipeline": status,
+        "live": {
+            "viewers": live.viewers,
+            "filters": live.filters,
+            "published": live.published,
+            "skipped": live.skipped,
+        },
+    }))
+}
+
+pub(super) async fn meta(State(state): State<ApiState>) -> Response {
+    no_store(json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "assets": crate::web::version(),
+        "meta": state.meta,
+    }))
+}
+
+/// The process runs.
+pub(super) async fn healthz() -> &'static str {
+    "ok\n"
+}
+
+/// The daemon takes logs.
+pub(super) async fn readyz(State(state): State<ApiState>) -> Result<&'static str, ApiError> {
+    match (state.ready)() {
+        Ok(()) => Ok("ready\n"),
+        Err(reason) => Err(ApiError::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "not_ready",
+            reason,
+        )),
+    }
+}
+
+fn no_store(body: serde_json::Value) -> Response {
+    let mut response = Json(body).into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}

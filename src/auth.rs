@@ -1,0 +1,108 @@
+//! Tokens: who may send and who may read.
+
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+use subtle::{Choice, ConstantTimeEq};
+
+use crate::config::Secret;
+
+/// Why a request may not pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Denied {
+    /// It carries no token.
+    Missing,
+    /// It carries one that is not on the list.
+    Wrong,
+}
+
+impl Denied {
+    /// What to tell the sender.
+    #[must_use]
+    pub fn message(self) -> &'static str {
+        match self {
+            Denied::Missing => "a token is required: send the header `Authorization: Bearer <token>`",
+            Denied::Wrong => "the token is not one of this server's",
+        }
+    }
+}
+
+/// A list of tokens. An empty one lets everybody pass.
+#[derive(Debug, Clone, Default)]
+pub struct Tokens {
+    tokens: std::sync::Arc<[Secret]>,
+}
+
+impl Tokens {
+    /// The given tokens.
+    #[must_use]
+    pub fn new(tokens: &[Secret]) -> Self {
+        Self { tokens: tokens.into() }
+    }
+
+    /// Whether no token is asked for.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.tokens.is_empty()
+    }
+
+    /// Checks `Authorization: Bearer <token>`; the scheme's case does not matter (RFC 9110 §11.1).
+    ///
+    /// # Errors
+    /// When tokens are asked for and the headers carry none, or a wrong one.
+    pub fn check(&self, headers: &HeaderMap) -> Result<(), Denied> {
+        if self.is_open() {
+            return Ok(());
+        }
+        let value = headers.get(AUTHORIZATION).ok_or(Denied::Missing)?.as_bytes();
+        let Some((scheme, token)) = value.split_first_chunk::<7>() else {
+            return Err(Denied::Missing);
+        };
+        if !scheme.eq_ignore_ascii_case(b"bearer ") {
+            return Err(Denied::Missing);
+        }
+        self.check_token(token.trim_ascii())
+    }
+
+    /// Checks a bare token, in a time that tells nothing about where it differs.
+    ///
+    /// # Errors
+    /// When it is empty or not on the list.
+    pub fn check_token(&self, token: &[u8]) -> Result<(), Denied> {
+        if self.is_open() {
+            return Ok(());
+        }
+        if token.is_empty() {
+            return Err(Denied::Missing);
+        }
+        let found = self
+            .tokens
+            .iter()
+            .fold(Choice::from(0), |found, known| found | known.expose().as_bytes().ct_eq(token));
+        if bool::from(found) { Ok(()) } else { Err(Denied::Wrong) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(value: &str) -> HeaderMap {
+        HeaderMap::from_iter([(AUTHORIZATION, value.parse().unwrap())])
+    }
+
+    #[test]
+    fn r_074_scheme_case_and_spaces_do_not_matter_but_the_token_does() {
+        let tokens = Tokens::new(&[Secret::new("other".into()), Secret::new("s3cret".into())]);
+        for good in ["Bearer s3cret", "bearer s3cret", "BEARER s3cret", "Bearer  s3cret"] {
+            assert_eq!(tokens.check(&with(good)), Ok(()), "{good}");
+        }
+        for wrong in ["Bearer S3CRET", "Bearer s3cre", "Bearer s3crett", "Bearer nope"] {
+            assert_eq!(tokens.check(&with(wrong)), Err(Denied::Wrong), "{wrong}");
+        }
+        for missing in ["Bearer ", "Bearer", "", "Basic s3cret", "s3cret"] {
+            assert_eq!(tokens.check(&with(missing)), Err(Denied::Missing), "{missing}");
+        }
+        assert_eq!(tokens.check(&HeaderMap::new()), Err(Denied::Missing));
+        assert_eq!(Tokens::default().check(&HeaderMap::new()), Ok(()));
+    }
+}

@@ -1,0 +1,255 @@
+//! Lists of attributes: unique keys, none empty, within the limits.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+use std::hash::{BuildHasher, RandomState};
+
+use hashbrown::HashTable;
+
+use super::text::{MANY_KEYS, cut};
+use super::{Limits, Repairs};
+use crate::record::KeyValue;
+
+/// Longest key. Keys are names; a longer one is somebody's data in the wrong place.
+const MAX_KEY_BYTES: usize = 1024;
+
+/// Longest `watchtower.truncated`, before its last entry.
+const MAX_NOTE_BYTES: usize = 512;
+
+/// Attributes of one record, resource or scope, being collected. Of several with one key the last
+/// value stands, in the place of the first, as in every JSON object.
+#[derive(Debug, Default)]
+pub(crate) struct Attributes<'a> {
+    list: Vec<KeyValue<'a>>,
+    /// Places in the list by the hash of their key, once there are many.
+    places: HashTable<usize>,
+    hasher: Option<RandomState>,
+    /// Attributes that came when the list was full.
+    beyond: usize,
+    /// What was cut, as `watchtower.truncated` says it.
+    note: String,
+}
+
+impl<'a> Attributes<'a> {
+    /// Adds an attribute, or replaces the value of the one with its key.
+    pub(crate) fn insert(
+        &mut self,
+        mut key: Cow<'a, str>,
+        mut value: Cow<'a, str>,
+        limits: &Limits,
+        repairs: &mut Repairs,
+    ) {
+        if key.is_empty() {
+            repairs.empty_keys += 1;
+            return;
+        }
+        let key_bytes = key.len();
+        if cut(&mut key, MAX_KEY_BYTES) {
+            self.note(&key, key_bytes);
+        }
+        let found = self.find(&key);
+        if found.is_none() && self.list.len() >= limits.attributes {
+            self.beyond += 1;
+            return;
+        }
+        let value_bytes = value.len();
+        if cut(&mut value, limits.value) {
+            self.note(&key, value_bytes);
+        }
+        match found.and_then(|place| self.list.get_mut(place)) {
+            Some(known) => {
+                repairs.duplicate_keys += 1;
+                known.1 = value;
+            }
+            None => self.push(key, value),
+        }
+    }
+
+    /// Adds an attribute of ours, whatever the limits.
+    pub(crate) fn mark(&mut self, key: &'static str, value: impl Into<Cow<'a, str>>) {
+        let value = value.into();
+        match self.find(key).and_then(|place| self.list.get_mut(place)) {
+            Some(known) => known.1 = value,
+            None => self.push(Cow::Borrowed(key), value),
+        }
+    }
+
+    /// Adds those of `others` whose key is not there yet.
+    pub(crate) fn inherit(&mut self, others: &'a [KeyValue<'a>], limits: &Limits) {
+        for (key, value) in others {
+            if self.find(key).is_some() {
+                continue;
+            }
+            if self.list.len() >= limits.attributes {
+                self.beyond += 1;
+                continue;
+            }
+            self.push(Cow::Borrowed(key), Cow::Borrowed(value));
+        }
+    }
+
+    /// The value of a key.
+    pub(crate) fn get(&self, key: &str) -> Option<&Cow<'a, str>> {
+        let place = self.find(key)?;
+        self.list.get(place).map(|(_, value)| value)
+    }
+
+    /// Notes for `watchtower.truncated` that something was cut, and how long it had been.
+    pub(crate) fn note(&mut self, what: &str, bytes: usize) {
+        if self.note.len() > MAX_NOTE_BYTES {
+            return;
+        }
+        let comma = if self.note.is_empty() { "" } else { ", " };
+        write!(self.note, "{comma}{what} ({bytes} bytes)").expect("strings take all");
+    }
+
+    /// Writes down what was cut, if anything was. The last thing to be called.
+    pub(crate) fn mark_cuts(&mut self, repairs: &mut Repairs) {
+        if self.beyond > 0 {
+            let comma = if self.note.is_empty() { "" } else { ", " };
+            let total = self.list.len() + self.beyond;
+            write!(self.note, "{comma}attributes ({total})").expect("strings take all");
+        }
+        if !self.note.is_empty() {
+            repairs.truncated += 1;
+            let note = std::mem::take(&mut self.note);
+            self.mark("watchtower.truncated", note);
+        }
+    }
+
+    /// The list, to be read.
+    pub(crate) fn as_slice(&self) -> &[KeyValue<'a>] {
+        &self.list
+    }
+
+    /// Takes the list out, its allocation with it.
+    pub(crate) fn take(&mut self) -> Vec<KeyValue<'a>> {
+        std::mem::take(&mut self.list)
+    }
+
+    /// Empties everything, with `list` to be filled next.
+    pub(crate) fn reuse(&mut self, mut list: Vec<KeyValue<'a>>) {
+        list.clear();
+        self.list = list;
+        self.places.clear();
+        self.beyond = 0;
+        self.note.clear();
+    }
+
+    fn push(&mut self, key: Cow<'a, str>, value: Cow<'a, str>) {
+        self.list.push((key, value));
+        if self.list.len() <= MANY_KEYS {
+            return;
+        }
+        // Fixed keys would let a sender choose keys that collide.
+        let hasher = self.hasher.get_or_insert_with(RandomState::new);
+        let list = &self.list;
+        let hash = |place: &usize| {
+            list.get(*place)
+                .map_or(0, |(key, _)| hasher.hash_one(key.as_ref()))
+        };
+        for place in self.places.len()..list.len() {
+            self.places.insert_unique(hash(&place), place, hash);
+        }
+    }
+
+    fn find(&self, key: &str) -> Option<usize> {
+        let Some(hasher) = self.hasher.as_ref().filter(|_| !self.places.is_empty()) else {
+            return self.list.iter().position(|(known, _)| known == key);
+        };
+        let is_key = |place: &usize| self.list.get(*place).is_some_and(|(known, _)| known == key);
+        self.places.find(hasher.hash_one(key), is_key).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits = Limits {
+        message: 64,
+        value: 8,
+        attributes: 100,
+        expanded: 1 << 20,
+    };
+
+    fn collect<'a>(
+        pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> (Vec<KeyValue<'a>>, Repairs) {
+        let mut repairs = Repairs::default();
+        let mut attributes = Attributes::default();
+        for (key, value) in pairs {
+            attributes.insert(key.into(), value.into(), &LIMITS, &mut repairs);
+        }
+        attributes.mark_cuts(&mut repairs);
+        (attributes.take(), repairs)
+    }
+
+    #[test]
+    fn m_30_last_value_stands_in_the_place_of_the_first() {
+        let (list, repairs) = collect([("k", "1"), ("x", "0"), ("k", "2")]);
+        assert_eq!(list, [("k".into(), "2".into()), ("x".into(), "0".into())]);
+        assert_eq!(repairs.duplicate_keys, 1);
+    }
+
+    #[test]
+    fn m_30_many_keys_are_unique_too() {
+        let keys: Vec<String> = (0..300).map(|i| format!("k{}", i % 50)).collect();
+        let (list, repairs) = collect(keys.iter().map(|key| (key.as_str(), "v")));
+        assert_eq!(list.len(), 50);
+        assert_eq!(repairs.duplicate_keys, 250);
+        assert_eq!(list.last().map(|(key, _)| key.as_ref()), Some("k49"));
+    }
+
+    #[test]
+    fn m_31_empty_key_is_left_out_and_case_is_kept() {
+        let (list, repairs) = collect([("", "e"), ("Key", "1"), ("key", "2")]);
+        assert_eq!(
+            list,
+            [("Key".into(), "1".into()), ("key".into(), "2".into())]
+        );
+        assert_eq!(repairs.empty_keys, 1);
+    }
+
+    #[test]
+    fn m_32_long_values_are_cut_between_characters_and_marked() {
+        let (list, repairs) = collect([("k", "1234567é")]);
+        assert_eq!(list[0].1, "1234567");
+        assert_eq!(
+            list[1],
+            ("watchtower.truncated".into(), "k (9 bytes)".into())
+        );
+        assert_eq!(repairs.truncated, 1);
+    }
+
+    #[test]
+    fn m_32_attributes_beyond_the_limit_are_cut_and_counted() {
+        let keys: Vec<String> = (0..150).map(|i| format!("k{i}")).collect();
+        let (list, _) = collect(
+            keys.iter()
+                .map(|key| (key.as_str(), "v"))
+                .chain([("k7", "last")]),
+        );
+        assert_eq!(list.len(), 101);
+        assert_eq!(list[7].1, "last");
+        assert_eq!(
+            list[100],
+            ("watchtower.truncated".into(), "attributes (150)".into())
+        );
+    }
+
+    #[test]
+    fn reused_list_remembers_nothing() {
+        let mut repairs = Repairs::default();
+        let mut attributes = Attributes::default();
+        let keys: Vec<String> = (0..60).map(|i| format!("k{i}")).collect();
+        for key in &keys {
+            attributes.insert(key.into(), "v".into(), &LIMITS, &mut repairs);
+        }
+        let list = attributes.take();
+        attributes.reuse(list);
+        attributes.insert("k1".into(), "new".into(), &LIMITS, &mut repairs);
+        assert_eq!(attributes.as_slice(), [("k1".into(), "new".into())]);
+        assert_eq!(repairs.duplicate_keys, 0);
+    }
+}

@@ -1,0 +1,275 @@
+//! The start: what the directory holds, made into a state that can be worked with.
+//!
+//! The rules, all of which would rather replay than lose:
+//!
+//! - A segment with a footer is taken at its word; damage in it is found when it is read. One without
+//!   (the last before a crash) is read whole, in bounded memory: a torn tail is cut, a damaged stretch
+//!   in the middle is left for the reader to step over.
+//! - Segments before the cursor's head of which no sealed claim has a frame are removed.
+//! - No cursor log, or one that cannot be read: everything in the segments is unclaimed and comes out
+//!   again. One that is older than the segments: everything behind its head comes out again.
+//! - A sealed claim of which frames are missing comes out with those that are left. One with none
+//!   left is forgotten.
+//! - A segment that cannot be opened is moved to `damaged/`, and its owner and mode are logged. The
+//!   first start that can read it takes it back, behind everything else.
+//!
+//! Each is said once in the log.
+
+use std::io;
+use std::sync::Arc;
+
+use super::DAMAGED;
+use super::cursor::{self, CursorLog, Ledger};
+use super::io::Io;
+use super::log::set_aside;
+use super::segment::{self, Depth, HEADER_BYTES, Position, Reader, Step, Summary, Tally};
+use super::state::{Out, Segment, State, overlaps};
+use crate::queue::now_ms;
+
+/// Looks at the directory and makes the state of it.
+///
+/// # Errors
+/// When the directory cannot be listed or written.
+pub(super) fn recover(io: &Arc<dyn Io>, sync: bool) -> io::Result<(State, CursorLog)> {
+    let (ledger, trouble) = CursorLog::load(&**io);
+    take_back(&**io)?;
+    let mut numbers: Vec<u64> = io
+        .list("")?
+        .iter()
+        .filter_map(|name| segment::number(name))
+        .collect();
+    numbers.sort_unstable();
+    tell_of_cursor(&**io, &ledger, trouble.as_ref(), &numbers);
+    let mut state = State::new(ledger);
+    for key in state.ledger.sealed.keys() {
+        state.out.insert(*key, Out::default());
+    }
+    for number in numbers {
+        look_at(&**io, &mut state, number)?;
+    }
+    forget_lost_claims(&mut state);
+    state.redeliver = state.ledger.sealed.keys().copied().collect();
+    let mut log = CursorLog::new(Arc::clone(io), sync);
+    log.rewrite(&state.ledger, "")?;
+    Ok((state, log))
+}
+
+fn tell_of_cursor(io: &dyn Io, ledger: &Ledger, trouble: Option<&io::Error>, numbers: &[u64]) {
+    let path = io.describe(cursor::NAME);
+    match trouble {
+        Some(error) if error.kind() != io::ErrorKind::NotFound => {
+            tracing::error!(path, %error, "the queue's cursor log cannot be read, so everything in the queue is delivered again");
+        }
+        Some(_) if !numbers.is_empty() => {
+            tracing::warn!(
+                path,
+                segments = numbers.len(),
+                "the queue's cursor log is missing, so everything in the queue is delivered again"
+            );
+        }
+        _ => {}
+    }
+    if ledger.damaged > 0 {
+        tracing::warn!(
+            path,
+            lines = ledger.damaged,
+            "lines of the queue's cursor log are damaged, what they acknowledged is delivered again"
+        );
+    }
+}
+
+/// Takes segments back that could not be read at an earlier start. They go behind everything else,
+/// under a new number, because the cursor may have passed their old one.
+fn take_back(io: &dyn Io) -> io::Result<()> {
+    let mut last = io
+        .list("")?
+        .iter()
+        .filter_map(|name| segment::number(name))
+        .max()
+        .unwrap_or(0);
+    let mut names = io.list(DAMAGED)?;
+    names.retain(|name| segment::number(name).is_some());
+    names.sort_unstable();
+    for name in names {
+        let old = format!("{DAMAGED}/{name}");
+        if io.open(&old).is_err() {
+            continue;
+        }
+        last = now_ms().cast_unsigned().max(last + 1);
+        io.rename(&old, &segment::name(last))?;
+        tracing::warn!(path = %io.describe(&segment::name(last)), "a segment of the queue can be read again and is taken back");
+    }
+    Ok(())
+}
+
+/// Counts one segment into the state, mends its tail, or removes it if nothing of it is needed.
+fn look_at(io: &dyn Io, state: &mut State, number: u64) -> io::Result<()> {
+    let name = segment::name(number);
+    let opened = io
+        .open(&name)
+        .and_then(|file| Reader::new(file, Depth::Headers, u64::MAX))
+        .and_then(|mut reader| Ok((reader.footer()?, reader)));
+    let (footer, mut reader) = match opened {
+        Ok(opened) => opened,
+        Err(error) => {
+            tracing::error!(path = %io.describe(&name), %error, "a segment of the queue cannot be read and is moved to `{DAMAGED}`; make it readable for the daemon's user and start again to have it delivered");
+            return io.rename(&name, &format!("{DAMAGED}/{name}"));
+        }
+    };
+    let whole = reader.len();
+    let head = state.ledger.head;
+    let end = match footer {
+        Some(_) => whole - segment::FOOTER_BYTES as u64,
+        None => whole,
+    };
+    let claimed = state
+        .ledger
+        .sealed
+        .values()
+        .any(|sealed| overlaps(sealed, number, end));
+    let start = Position::start_of(number);
+    if !claimed && (number < head.segment || end <= HEADER_BYTES) {
+        return io.remove(&name);
+    }
+    let mut scan = Scan {
+        state,
+        number,
+        unclaimed: Tally::default(),
+        first: None,
+    };
+    let len = match footer {
+        Some(summary) if !claimed && start >= head => {
+            scan.trust(&summary);
+            end
+        }
+        Some(_) => {
+            scan.walk(&mut reader, end)?;
+            end
+        }
+        None => {
+            let mut reader = Reader::new(io.open(&name)?, Depth::Frames, u64::MAX)?;
+            let len = scan.walk(&mut reader, whole)?;
+            if len < whole {
+                mend(io, number, len, whole)?;
+            }
+            len
+        }
+    };
+    scan.done(len);
+    Ok(())
+}
+
+/// Cuts what is behind the last whole frame. A tail that looks like a whole frame with other content
+/// is kept aside: it may be damage and no torn write.
+fn mend(io: &dyn Io, number: u64, len: u64, whole: u64) -> io::Result<()> {
+    let name = segment::name(number);
+    let at = Position {
+        segment: number,
+        offset: len,
+    };
+    let mut reader = Reader::new(io.open(&name)?, Depth::Headers, u64::MAX)?;
+    let complete = matches!(reader.step(len)?, Step::Frame { .. });
+    let copy = if complete {
+        set_aside(io, at, whole).ok()
+    } else {
+        None
+    };
+    tracing::warn!(
+        name,
+        offset = len,
+        bytes = whole - len,
+        set_aside = copy,
+        "cut the torn tail of a queue segment"
+    );
+    let file = io.open(&name)?;
+    file.truncate(len)?;
+    file.sync()
+}
+
+/// Walks a segment's frames and counts each to the claim that has it, or as unclaimed.
+struct Scan<'a> {
+    state: &'a mut State,
+    number: u64,
+    unclaimed: Tally,
+    first: Option<i64>,
+}
+
+impl Scan<'_> {
+    fn trust(&mut self, summary: &Summary) {
+        self.unclaimed = summary.tally;
+        self.first = Some(summary.oldest);
+    }
+
+    /// Returns the end of the last whole frame.
+    fn walk(&mut self, reader: &mut Reader, end: u64) -> io::Result<u64> {
+        let mut at = Position::start_of(self.number);
+        let mut sound = at.offset;
+        while at.offset < end {
+            match reader.step(at.offset)? {
+                Step::Frame { header, bytes, .. } => {
+                    self.count(at, &header, bytes);
+                    at.offset += bytes;
+                    sound = at.offset;
+                }
+                Step::Damaged { until } => at.offset = until,
+                Step::End => break,
+            }
+        }
+        Ok(sound)
+    }
+
+    fn count(&mut self, at: Position, header: &crate::frame::Header, bytes: u64) {
+        let ledger = &self.state.ledger;
+        let claim = ledger
+            .sealed
+            .values()
+            .find(|sealed| sealed.from <= at && at < sealed.to);
+        if let Some(sealed) = claim {
+            let out = self.state.out.entry(sealed.key).or_default();
+            if out.parts.is_empty() {
+                out.oldest = header.sealed_at;
+            }
+            let part = out.parts.entry(self.number).or_default();
+            part.count(header, bytes);
+        } else if at >= ledger.head {
+            self.unclaimed.count(header, bytes);
+            self.first.get_or_insert(header.sealed_at);
+        }
+    }
+
+    fn done(self, len: u64) {
+        let mut unacked = self.unclaimed;
+        for out in self.state.out.values() {
+            if let Some(part) = out.parts.get(&self.number) {
+                unacked.add(part);
+            }
+        }
+        self.state.unclaimed.add(&self.unclaimed);
+        self.state.unacked.add(&unacked);
+        self.state.head_oldest = self.state.head_oldest.or(self.first);
+        self.state.segments.insert(
+            self.number,
+            Segment {
+                len,
+                unclaimed: self.unclaimed,
+                unacked,
+            },
+        );
+    }
+}
+
+/// Forgets sealed claims of which no frame is left.
+fn forget_lost_claims(state: &mut State) {
+    let lost: Vec<u64> = state
+        .out
+        .iter()
+        .filter(|(_, out)| out.parts.is_empty())
+        .map(|(key, _)| *key)
+        .collect();
+    for key in lost {
+        state.out.remove(&key);
+        if let Some(sealed) = state.ledger.sealed.remove(&key) {
+            tracing::warn!(key, token = %sealed.token, "the segments of a sealed claim are gone, it is taken for stored");
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! OTLP's `AnyValue` in protobuf, to text.
+
+use std::borrow::Cow;
+
+use super::damage::Damage;
+use super::wire::Wire;
+use crate::normalize::Repairs;
+use crate::normalize::text::{self, JsonText, MAX_DEPTH, utf8};
+
+/// A value whose parts are not read yet.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum AnyValue<'a> {
+    Empty,
+    String(&'a [u8]),
+    Bool(bool),
+    Int(i64),
+    Double(f64),
+    Array(Wire<'a>),
+    Map(Wire<'a>),
+    Bytes(&'a [u8]),
+}
+
+impl<'a> AnyValue<'a> {
+    /// Reads a value. If several members are set, the last stands.
+    #[inline]
+    pub(super) fn read(mut wire: Wire<'a>, repairs: &mut Repairs) -> Result<Self, Damage> {
+        let mut value = AnyValue::Empty;
+        while let Some(field) = wire.next()? {
+            value = match field.number {
+                1 => AnyValue::String(field.bytes("string_value")?),
+                2 => AnyValue::Bool(field.varint("bool_value")? != 0),
+                3 => AnyValue::Int(field.varint("int_value")?.cast_signed()),
+                4 => AnyValue::Double(f64::from_bits(field.fixed64("double_value")?)),
+                5 => AnyValue::Array(field.message("array_value")?),
+                6 => AnyValue::Map(field.message("kvlist_value")?),
+                7 => AnyValue::Bytes(field.bytes("bytes_value")?),
+                8 => {
+                    field.varint("string_value_strindex")?;
+                    repairs.string_table_refs += 1;
+                    AnyValue::Empty
+                }
+                _ => value,
+            };
+        }
+        Ok(value)
+    }
+
+    /// The value as text, `None` for the empty value. Text beyond `limit` bytes may be missing, but
+    /// never the byte that tells that there was more.
+    #[inline]
+    pub(super) fn text(
+        self,
+        limit: usize,
+        repairs: &mut Repairs,
+    ) -> Result<Option<Cow<'a, str>>, Damage> {
+        Ok(Some(match self {
+            AnyValue::Empty => return Ok(None),
+            AnyValue::String(value) => utf8(value, repairs),
+            AnyValue::Bool(value) => Cow::Borrowed(text::bool(value)),
+            AnyValue::Int(value) => Cow::Owned(text::int(value)),
+            AnyValue::Double(value) => text::double(value),
+            AnyValue::Bytes(value) => Cow::Owned(text::bytes(value)),
+            AnyValue::Array(_) | AnyValue::Map(_) => {
+                let mut json = JsonText::new(limit);
+                self.write(&mut json, 0, repairs)?;
+                Cow::Owned(json.into_string())
+            }
+        }))
+    }
+
+    /// Writes the value as JSON; `depth` containers are around it.
+    fn write(self, out: &mut JsonText, depth: usize, repairs: &mut Repairs) -> Result<(), Damage> {
+        match self {
+            AnyValue::Empty => out.raw("null"),
+            AnyValue::String(value) => out.string(&utf8(value, repairs)),
+            AnyValue::Bool(value) => out.raw(text::bool(value)),
+            AnyValue::Int(value) => out.int(value),
+            AnyValue::Double(value) => out.double(value),
+            AnyValue::Bytes(value) => out.bytes(value),
+            AnyValue::Array(_) | AnyValue::Map(_) if depth == MAX_DEPTH => {
+                repairs.too_deep += 1;
+                out.raw("null");
+            }
+            AnyValue::Array(wire) => write_array(wire, out, depth, repairs)?,
+            AnyValue::Map(wire) => write_map(wire, out, depth, repairs)?,
+        }
+        Ok(())
+    }
+}
+
+fn write_array(
+    mut wire: Wire<'_>,
+    out: &mut JsonText,
+    depth: usize,
+    repairs: &mut Repairs,
+) -> Result<(), Damage> {
+    let mut members = out.array();
+    while let Some(field) = wire.next()? {
+        if field.number == 1 && !out.is_full() {
+            members.next(out);
+            let value = AnyValue::read(field.message("values")?, repairs)?;
+            value.write(out, depth + 1, repairs)?;
+        }
+    }
+    members.close(out);
+    Ok(())
+}
+
+fn write_map(
+    mut wire: Wire<'_>,
+    out: &mut JsonText,
+    depth: usize,
+    repairs: &mut Repairs,
+) -> Result<(), Damage> {
+    let mut entries = out.object();
+    while let Some(field) = wire.next()? {
+        if field.number == 1 && !out.is_full() {
+            let (key, value) = key_value(field.message("values")?, repairs)?;
+            let from = out.len();
+            value.write(out, depth + 1, repairs)?;
+            entries.add(key, from, out);
+        }
+    }
+    entries.close(out, repairs);
+    Ok(())
+}
+
+/// Reads a `KeyValue`.
+#[inline]
+pub(super) fn key_value<'a>(
+    mut wire: Wire<'a>,
+    repairs: &mut Repairs,
+) -> Result<(Cow<'a, str>, AnyValue<'a>), Damage> {
+    let mut key: &[u8] = &[];
+    let mut value = AnyValue::Empty;
+    while let Some(field) = wire.next()? {
+        match field.number {
+            1 => key = field.bytes("key")?,
+            2 => value = AnyValue::read(field.message("value")?, repairs)?,
+            3 => {
+                field.varint("key_strindex")?;
+                repairs.string_table_refs += 1;
+            }
+            _ => {}
+        }
+    }
+    Ok((utf8(key, repairs), value))
+}

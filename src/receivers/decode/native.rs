@@ -1,0 +1,204 @@
+//! The native JSON POST: one object, an array of them, or any number one after the other, a line
+//! each or not.
+
+use super::damage::Damage;
+use super::json::{Kind, Reader};
+use super::native_record::{NativeRecord, Parts};
+use super::{DecodeError, Outcome};
+use crate::normalize::{Attributes, Context, Emitter, Expands, Shared};
+use crate::record::Sink;
+
+/// Reads JSON records and hands them to the sink. A damaged record costs itself: reading goes on
+/// with the next line that can begin a record.
+///
+/// # Errors
+/// When nothing could be read at all, or the records take too much memory. In the second case some
+/// are in the sink by then; the caller takes them out again.
+pub fn decode_native(
+    body: &[u8],
+    context: &Context,
+    sink: &mut impl Sink,
+) -> Result<Outcome, DecodeError> {
+    let mut reader = Reader::new(body);
+    if reader.next_byte().is_none() {
+        return Err(DecodeError::Empty);
+    }
+    let mut walk = Walk {
+        emitter: Emitter::new(context, sink),
+        outcome: Outcome::default(),
+        attributes: Attributes::default(),
+        shared: None,
+        index: 0,
+        any_readable: false,
+        damage: None,
+        patience: body.len().saturating_mul(2),
+    };
+    walk.body(&mut reader)?;
+    let Walk {
+        emitter,
+        mut outcome,
+        damage,
+        any_readable,
+        ..
+    } = walk;
+    if let Some(damage) = damage.filter(|_| !any_readable) {
+        return Err(damage);
+    }
+    outcome.accepted = emitter.accepted;
+    outcome.repairs = emitter.repairs;
+    outcome.explain(None);
+    Ok(outcome)
+}
+
+struct Walk<'a, 's, S> {
+    emitter: Emitter<'s, S>,
+    outcome: Outcome,
+    attributes: Attributes<'a>,
+    /// What the last record shares with the next one, if that names the same service and so on.
+    shared: Option<Shared<'a>>,
+    /// Place of the next record.
+    index: u32,
+    /// Whether there was any JSON value, be it one that is no record.
+    any_readable: bool,
+    /// The first damage.
+    damage: Option<DecodeError>,
+    /// Bytes that may still be read a second time after damage. A body of lines that each open an
+    /// array would otherwise be read once for every line.
+    patience: usize,
+}
+
+impl<'a, S: Sink> Walk<'a, '_, S> {
+    fn body(&mut self, reader: &mut Reader<'a>) -> Result<(), Expands> {
+        while let Some(byte) = reader.next_byte() {
+            let start = reader.offset();
+            let read = match byte {
+                // Between records; 0x1e is the separator of JSON text sequences.
+                b',' | 0x1e => {
+                    reader.seek(start + 1);
+                    continue;
+                }
+                // The end of an array in which something was damaged.
+                b']' if self.damage.is_some() => {
+                    reader.seek(start + 1);
+                    continue;
+                }
+                b'[' => self.array(reader)?,
+                _ => self.member(reader)?,
+            };
+            if let Err((start, damage)) = read {
+                self.damaged(reader, start, damage);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads an array of records; an error says where the damaged member begins.
+    fn array(&mut self, reader: &mut Reader<'a>) -> Result<Result<(), (usize, Damage)>, Expands> {
+        let mut members = reader.enter();
+        loop {
+            let start = reader.offset();
+            match reader.next_element(&mut members) {
+                Ok(true) => {}
+                Ok(false) => {
+                    self.any_readable = true;
+                    return Ok(Ok(()));
+                }
+                Err(damage) => return Ok(Err((start, damage))),
+            }
+            if let Err(damage) = self.member(reader)? {
+                return Ok(Err(damage));
+            }
+        }
+    }
+
+    /// Reads a record, or what stands in its place.
+    fn member(&mut self, reader: &mut Reader<'a>) -> Result<Result<(), (usize, Damage)>, Expands> {
+        let start = reader.offset();
+        match reader.kind() {
+            Ok(Kind::Object) => {}
+            Ok(kind) => {
+                if let Err(damage) = reader.skip() {
+                    return Ok(Err((start, damage)));
+                }
+                self.any_readable = true;
+                self.reject(|| format!("a record must be a JSON object, not {}", named(kind)));
+                return Ok(Ok(()));
+            }
+            Err(damage) => return Ok(Err((start, damage))),
+        }
+        let (context, repairs) = (self.emitter.context, &mut self.emitter.repairs);
+        match NativeRecord::read(reader, context, &mut self.attributes, repairs) {
+            Ok(parts) => {
+                self.any_readable = true;
+                self.index = self.index.saturating_add(1);
+                self.emit(parts).map(Ok)
+            }
+            Err(damage) => {
+                let list = self.attributes.take();
+                self.attributes.reuse(list);
+                Ok(Err((start, damage)))
+            }
+        }
+    }
+
+    fn emit(&mut self, parts: Parts<'a>) -> Result<(), Expands> {
+        let group = parts
+            .resource
+            .into_group(self.emitter.context, &mut self.emitter.repairs);
+        let shared = Shared::new(group, parts.scope, &mut self.emitter.repairs);
+        let current = match self.shared.take() {
+            Some(last) if last.group() == shared.group() => last,
+            _ => {
+                self.emitter.regroup();
+                shared
+            }
+        };
+        let emitted = self
+            .emitter
+            .emit(parts.draft, &mut self.attributes, &current);
+        self.shared = Some(current);
+        emitted
+    }
+
+    fn reject(&mut self, error: impl FnOnce() -> String) {
+        self.outcome.reject(self.index, error);
+        self.index = self.index.saturating_add(1);
+    }
+
+    /// Rejects what begins at `start` and goes to the next line that can begin a record. Lines that
+    /// begin with a space, a closing bracket, a comma or a quote belong to what was damaged.
+    fn damaged(&mut self, reader: &mut Reader<'a>, start: usize, damage: Damage) {
+        let read_up_to = reader.offset();
+        let damage = DecodeError::from(damage.within("the record"));
+        self.reject(|| format!("{damage}; the rest of its line was not read"));
+        self.damage.get_or_insert(damage);
+        reader.seek(start);
+        while reader.next_line() {
+            if let Some(b' ' | b'\t' | b'\r' | b'\n' | b'}' | b']' | b',' | b'"') =
+                reader.rest().first()
+            {
+                continue;
+            }
+            break;
+        }
+        let twice = read_up_to.saturating_sub(reader.offset());
+        if twice > self.patience {
+            self.reject(|| {
+                "the rest of the body was not read: too much of it is damaged".to_owned()
+            });
+            while reader.next_line() {}
+        }
+        self.patience = self.patience.saturating_sub(twice);
+    }
+}
+
+fn named(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Object => "an object",
+        Kind::Array => "an array",
+        Kind::String => "a string",
+        Kind::Number => "a number",
+        Kind::True | Kind::False => "a bool",
+        Kind::Null => "null",
+    }
+}

@@ -1,0 +1,426 @@
+//! OTLP in JSON: an `ExportLogsServiceRequest`, walked where it lies.
+//!
+//! Keys are taken in camelCase and in snake_case, in any order; a list whose records need what may
+//! stand behind it is gone over once to find its end, and walked when its object is complete. Of a
+//! key that comes twice the last one counts. What no field is typed for is counted and costs that
+//! value only; only a body that is not one JSON object, or whose lists are no lists, is refused.
+
+use std::borrow::Cow;
+
+use super::damage::Damage;
+use super::json::{Kind, Reader};
+use super::otlp_json_value::{loose_number, loose_text, text};
+use super::{DecodeError, Outcome};
+use crate::normalize::text::cut;
+use crate::normalize::{
+    Attributes, Context, Decimal, Draft, Emitter, Id, Repairs, ResourceDraft, ScopeDraft, Shared,
+    Stamp, parse_rfc3339,
+};
+use crate::record::{Group, Sink};
+
+/// Unknown keys that a warning names.
+const MAX_UNKNOWN: usize = 3;
+
+/// Longest text that is kept of a time that is none.
+const MAX_ODD_TIME_BYTES: usize = 256;
+
+/// Reads an `ExportLogsServiceRequest` in JSON and hands its records to the sink.
+///
+/// # Errors
+/// When the body is not one JSON object of this shape. Records before the damage are in the sink by
+/// then; the caller takes them out again, so that a request is stored whole or not at all.
+pub fn decode_json(
+    body: &[u8],
+    context: &Context,
+    sink: &mut impl Sink,
+) -> Result<Outcome, DecodeError> {
+    let mut walk = Walk {
+        emitter: Emitter::new(context, sink),
+        outcome: Outcome::default(),
+        num_records: 0,
+        unknown: Vec::new(),
+    };
+    let mut reader = Reader::new(body);
+    if reader.next_byte().is_none() {
+        return Err(DecodeError::Empty);
+    }
+    let has_logs = walk.request(&mut reader)?;
+    let mut outcome = walk.outcome;
+    outcome.accepted = walk.emitter.accepted;
+    outcome.repairs = walk.emitter.repairs;
+    let nothing = walk.num_records == 0 && outcome.repairs.legacy_logs == 0;
+    let warning = nothing
+        .then(|| no_records(has_logs, &walk.unknown))
+        .flatten();
+    outcome.explain(warning);
+    Ok(outcome)
+}
+
+/// What to say of a request without records; `None` where it is a well-formed empty one.
+fn no_records(has_logs: bool, unknown: &[String]) -> Option<String> {
+    if has_logs && unknown.is_empty() {
+        return None;
+    }
+    let mut text = "no log record found, so nothing was stored".to_owned();
+    if !unknown.is_empty() {
+        text.push_str("; unknown to OTLP logs: ");
+        text.push_str(&unknown.join(", "));
+    }
+    text.push_str(
+        "; OTLP has resourceLogs[].scopeLogs[].logRecords[], plain JSON belongs to /api/logs",
+    );
+    Some(text)
+}
+
+struct Walk<'s, S> {
+    emitter: Emitter<'s, S>,
+    outcome: Outcome,
+    /// Records so far, rejected ones included.
+    num_records: u32,
+    /// Names of keys that the three lists do not have.
+    unknown: Vec<String>,
+}
+
+impl<'s, S: Sink> Walk<'s, S> {
+    /// The whole body; says whether there was a list of logs, be it an empty one.
+    fn request(&mut self, reader: &mut Reader<'_>) -> Result<bool, Damage> {
+        let mut has_logs = false;
+        let mut members = enter_object(reader)?;
+        while let Some(key) = reader.next_key(&mut members, &mut self.emitter.repairs)? {
+            match &*key {
+                "resourceLogs" | "resource_logs" => {
+                    has_logs = true;
+                    each(reader, "resourceLogs", |reader| self.resource_logs(reader))?;
+                }
+                _ => self.unknown(reader, &key)?,
+            }
+        }
+        reader.end()?;
+        Ok(has_logs)
+    }
+
+    fn unknown(&mut self, reader: &mut Reader<'_>, key: &str) -> Result<(), Damage> {
+        if self.unknown.len() < MAX_UNKNOWN {
+            self.unknown.push(key.chars().take(40).collect());
+        }
+        reader.skip().map(drop)
+    }
+
+    fn resource_logs(&mut self, reader: &mut Reader<'_>) -> Result<(), Damage> {
+        if reader.null()? {
+            return Ok(());
+        }
+        let mut draft = ResourceDraft::default();
+        let mut resource = None;
+        let mut scope_logs = None;
+        let mut members = enter_object(reader)?;
+        while let Some(key) = reader.next_key(&mut members, &mut self.emitter.repairs)? {
+            match &*key {
+                "resource" => resource = Some(reader.skip()?),
+                "scopeLogs" | "scope_logs" => scope_logs = Some(reader.skip()?),
+                "schemaUrl" | "schema_url" => {
+                    draft.schema_url = self.text(reader)?;
+                }
+                "instrumentationLibraryLogs" | "instrumentation_library_logs" => {
+                    self.emitter.repairs.legacy_logs += 1;
+                    reader.skip()?;
+                }
+                _ => self.unknown(reader, &key)?,
+            }
+        }
+        if let Some(range) = resource {
+            let mut reader = reader.within(range);
+            self.resource(&mut reader, &mut draft)
+                .map_err(|error| error.within("resource"))?;
+        }
+        let group = draft.into_group(self.emitter.context, &mut self.emitter.repairs);
+        let Some(range) = scope_logs else {
+            return Ok(());
+        };
+        each(&mut reader.within(range), "scopeLogs", |reader| {
+            self.scope_logs(reader, group.clone())
+        })
+    }
+
+    fn resource<'a>(
+        &mut self,
+        reader: &mut Reader<'a>,
+        draft: &mut ResourceDraft<'a>,
+    ) -> Result<(), Damage> {
+        if reader.null()? {
+            return Ok(());
+        }
+        let mut members = enter_object(reader)?;
+        while let Some(key) = reader.next_key(&mut members, &mut self.emitter.repairs)? {
+            match &*key {
+                "attributes" => self.attributes(reader, &mut draft.attributes)?,
+                "droppedAttributesCount" | "dropped_attributes_count" => {
+                    draft.dropped_attributes = self.unsigned(reader)?;
+                }
+                _ => drop(reader.skip()?),
+            }
+        }
+        Ok(())
+    }
+
+    fn scope_logs<'a>(&mut self, reader: &mut Reader<'a>, group: Group<'a>) -> Result<(), Damage> {
+        if reader.null()? {
+            return Ok(());
+        }
+        let mut draft = ScopeDraft::default();
+        let mut scope = None;
+        let mut log_records = None;
+        let mut members = enter_object(reader)?;
+        while let Some(key) = reader.next_key(&mut members, &mut self.emitter.repairs)? {
+            match &*key {
+                "scope" => scope = Some(reader.skip()?),
+                "logRecords" | "log_records" => log_records = Some(reader.skip()?),
+                "schemaUrl" | "schema_url" => draft.schema_url = self.text(reader)?,
+                _ => self.unknown(reader, &key)?,
+            }
+        }
+        if let Some(range) = scope {
+            let mut reader = reader.within(range);
+            self.scope(&mut reader, &mut draft)
+                .map_err(|error| error.within("scope"))?;
+        }
+        let shared = Shared::new(group, draft, &mut self.emitter.repairs);
+        self.emitter.regroup();
+        match log_records {
+            Some(range) => self.log_records(&mut reader.within(range), &shared),
+            None => Ok(()),
+        }
+    }
+
+    fn scope<'a>(
+        &mut self,
+        reader: &mut Reader<'a>,
+        draft: &mut ScopeDraft<'a>,
+    ) -> Result<(), Damage> {
+        if reader.null()? {
+            return Ok(());
+        }
+        let mut members = enter_object(reader)?;
+        while let Some(key) = reader.next_key(&mut members, &mut self.emitter.repairs)? {
+            match &*key {
+                "name" => draft.name = self.text(reader)?,
+                "version" => draft.version = self.text(reader)?,
+                "attributes" => self.attributes(reader, &mut draft.attributes)?,
+                "droppedAttributesCount" | "dropped_attributes_count" => {
+                    draft.dropped_attributes = self.unsigned(reader)?;
+                }
+                _ => drop(reader.skip()?),
+            }
+        }
+        Ok(())
+    }
+
+    fn log_records<'a>(
+        &mut self,
+        reader: &mut Reader<'a>,
+        shared: &'a Shared<'a>,
+    ) -> Result<(), Damage> {
+        let mut attributes = Attributes::default();
+        each(reader, "logRecords", |reader| {
+            let index = self.num_records;
+            self.num_records = index.saturating_add(1);
+            if reader.kind()? != Kind::Object {
+                reader.skip()?;
+                self.outcome
+                    .reject(index, || "a log record must be a JSON object".to_owned());
+                return Ok(());
+            }
+            let draft = self.log_record(reader, &mut attributes)?;
+            attributes.inherit(shared.scope(), &self.emitter.context.limits);
+            Ok(self.emitter.emit(draft, &mut attributes, shared)?)
+        })
+    }
+
+    fn log_record<'a>(
+        &mut self,
+        reader: &mut Reader<'a>,
+        attributes: &mut Attributes<'a>,
+    ) -> Result<Draft<'a>, Damage> {
+        let mut draft = Draft::default();
+        let mut members = reader.enter();
+        while let Some(key) = reader.next_key(&mut members, &mut self.emitter.repairs)? {
+            match &*key {
+                "timeUnixNano" | "time_unix_nano" => draft.time = self.stamp(reader)?,
+                "observedTimeUnixNano" | "observed_time_unix_nano" => {
+                    draft.observed = self.stamp(reader)?;
+                }
+                "severityNumber" | "severity_number" => {
+                    draft.severity_number = self.severity_number(reader)?;
+                }
+                "severityText" | "severity_text" => draft.severity_text = self.text(reader)?,
+                "body" => {
+                    let limit = self.emitter.context.limits.message;
+                    draft.body = text(reader, limit, &mut self.emitter.repairs)
+                        .map_err(|error| error.within("body"))?;
+                }
+                "attributes" => self.attributes(reader, attributes)?,
+                "droppedAttributesCount" | "dropped_attributes_count" => {
+                    draft.dropped_attributes = self.unsigned(reader)?;
+                }
+                "flags" => draft.flags = self.unsigned(reader)?,
+                "traceId" | "trace_id" => {
+                    let id = id(reader, &mut self.emitter.repairs)?;
+                    draft.set_trace_id(id, &mut self.emitter.repairs);
+                }
+                "spanId" | "span_id" => {
+                    let id = id(reader, &mut self.emitter.repairs)?;
+                    draft.set_span_id(id, &mut self.emitter.repairs);
+                }
+                "eventName" | "event_name" => draft.event_name = self.text(reader)?,
+                _ => drop(reader.skip()?),
+            }
+        }
+        Ok(draft)
+    }
+
+    fn attributes<'a>(
+        &mut self,
+        reader: &mut Reader<'a>,
+        attributes: &mut Attributes<'a>,
+    ) -> Result<(), Damage> {
+        let limits = &self.emitter.context.limits;
+        let repairs = &mut self.emitter.repairs;
+        each(reader, "attributes", |reader| {
+            if reader.kind()? != Kind::Object {
+                repairs.odd_values += 1;
+                return reader.skip().map(drop);
+            }
+            let (mut name, mut value) = (Cow::Borrowed(""), None);
+            let mut members = reader.enter();
+            while let Some(key) = reader.next_key(&mut members, repairs)? {
+                match &*key {
+                    "key" => name = loose_text(reader, repairs)?.unwrap_or_default(),
+                    "value" => value = text(reader, limits.value, repairs)?,
+                    "keyStrindex" | "key_strindex" => {
+                        repairs.string_table_refs += 1;
+                        reader.skip()?;
+                    }
+                    _ => drop(reader.skip()?),
+                }
+            }
+            attributes.insert(name, value.unwrap_or_default(), limits, repairs);
+            Ok(())
+        })
+    }
+
+    fn text<'a>(&mut self, reader: &mut Reader<'a>) -> Result<Cow<'a, str>, Damage> {
+        Ok(loose_text(reader, &mut self.emitter.repairs)?.unwrap_or_default())
+    }
+
+    /// A 32-bit number without sign; what is none counts as 0.
+    fn unsigned(&mut self, reader: &mut Reader<'_>) -> Result<u32, Damage> {
+        let Some(text) = loose_number(reader, &mut self.emitter.repairs)? else {
+            return Ok(0);
+        };
+        let number = Decimal::parse(&text).and_then(Decimal::whole);
+        let number = number.and_then(|number| u32::try_from(number).ok());
+        self.emitter.repairs.odd_values += u32::from(number.is_none());
+        Ok(number.unwrap_or_default())
+    }
+
+    /// A number, in digits or by its name.
+    fn severity_number(&mut self, reader: &mut Reader<'_>) -> Result<i64, Damage> {
+        let Some(text) = loose_number(reader, &mut self.emitter.repairs)? else {
+            return Ok(0);
+        };
+        let number = Decimal::parse(&text).and_then(Decimal::whole);
+        let number = number.and_then(|number| i64::try_from(number).ok());
+        let number = number.or_else(|| severity_number_named(&text));
+        self.emitter.repairs.odd_values += u32::from(number.is_none());
+        Ok(number.unwrap_or_default())
+    }
+
+    /// A time in nanoseconds, in digits; a date is taken as what it is.
+    fn stamp<'a>(&mut self, reader: &mut Reader<'a>) -> Result<Stamp<'a>, Damage> {
+        let Some(mut text) = loose_number(reader, &mut self.emitter.repairs)? else {
+            return Ok(Stamp::Unset);
+        };
+        let number = text.parse::<u64>().ok().or_else(|| {
+            let number = Decimal::parse(&text)?.whole()?;
+            u64::try_from(number).ok()
+        });
+        if let Some(nanos) = number {
+            return Ok(Stamp::from_otlp(nanos));
+        }
+        if let Some(nanos) = parse_rfc3339(&text) {
+            return Ok(Stamp::Text(nanos, text));
+        }
+        cut(&mut text, MAX_ODD_TIME_BYTES);
+        Ok(if text.is_empty() {
+            Stamp::Unset
+        } else {
+            Stamp::Unusable(text)
+        })
+    }
+}
+
+/// Enters an object, or says that there should be one.
+fn enter_object(reader: &mut Reader<'_>) -> Result<super::json::Members, Damage> {
+    match reader.kind()? {
+        Kind::Object => Ok(reader.enter()),
+        _ => Err(Damage::new("it must be a JSON object", reader.offset())),
+    }
+}
+
+/// Goes through an array; null is an empty one.
+fn each<'a>(
+    reader: &mut Reader<'a>,
+    field: &'static str,
+    mut member: impl FnMut(&mut Reader<'a>) -> Result<(), Damage>,
+) -> Result<(), Damage> {
+    match reader.kind()? {
+        Kind::Array => {}
+        Kind::Null => return reader.literal(),
+        _ => return Err(Damage::new("it must be an array", reader.offset()).within(field)),
+    }
+    let mut members = reader.enter();
+    let mut index = 0;
+    while reader
+        .next_element(&mut members)
+        .map_err(|error| error.within(field))?
+    {
+        member(reader).map_err(|error| error.within_member(field, index))?;
+        index += 1;
+    }
+    Ok(())
+}
+
+/// An id, which is none if it is anything but a string.
+fn id<const N: usize>(reader: &mut Reader<'_>, repairs: &mut Repairs) -> Result<Id<N>, Damage> {
+    Ok(match reader.kind()? {
+        Kind::String => Id::from_text(&reader.string(repairs)?),
+        Kind::Null => {
+            reader.literal()?;
+            Id::Absent
+        }
+        _ => {
+            reader.skip()?;
+            Id::Invalid
+        }
+    })
+}
+
+/// `SEVERITY_NUMBER_WARN2`, or `WARN2`.
+fn severity_number_named(text: &str) -> Option<i64> {
+    let name = text.strip_prefix("SEVERITY_NUMBER_").unwrap_or(text);
+    let (name, step) = match name.strip_suffix(['2', '3', '4']) {
+        Some(stem) => (stem, i64::from(name.bytes().last()? - b'1')),
+        None => (name, 0),
+    };
+    let base = match name {
+        "TRACE" => 1,
+        "DEBUG" => 5,
+        "INFO" => 9,
+        "WARN" => 13,
+        "ERROR" => 17,
+        "FATAL" => 21,
+        "UNSPECIFIED" => return (step == 0).then_some(0),
+        _ => return None,
+    };
+    Some(base + step)
+}

@@ -1,0 +1,402 @@
+//! OTLP's `AnyValue` in JSON, to text, and the loosely typed scalars around it.
+
+use std::borrow::Cow;
+
+use base64::Engine;
+use base64::alphabet;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+
+use super::damage::Damage;
+use super::json::{Kind, Reader};
+use crate::normalize::text::{self, JsonText, MAX_DEPTH, utf8};
+use crate::normalize::{Decimal, Repairs};
+
+/// Padding may be there or not, and so may bits behind the last byte.
+const FORGIVING: GeneralPurposeConfig = GeneralPurposeConfig::new()
+    .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+    .with_decode_allow_trailing_bits(true);
+const STANDARD: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, FORGIVING);
+const URL_SAFE: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, FORGIVING);
+
+/// A value without parts.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Scalar<'a> {
+    String(Cow<'a, str>),
+    Bool(bool),
+    Int(i64),
+    Double(f64),
+    Bytes(Vec<u8>),
+}
+
+impl<'a> Scalar<'a> {
+    fn into_text(self) -> Cow<'a, str> {
+        match self {
+            Scalar::String(value) => value,
+            Scalar::Bool(value) => Cow::Borrowed(text::bool(value)),
+            Scalar::Int(value) => Cow::Owned(text::int(value)),
+            Scalar::Double(value) => text::double(value),
+            Scalar::Bytes(value) => Cow::Owned(text::bytes(&value)),
+        }
+    }
+
+    fn write(&self, out: &mut JsonText) {
+        match self {
+            Scalar::String(value) => out.string(value),
+            Scalar::Bool(value) => out.raw(text::bool(*value)),
+            Scalar::Int(value) => out.int(*value),
+            Scalar::Double(value) => out.double(*value),
+            Scalar::Bytes(value) => out.bytes(value),
+        }
+    }
+}
+
+/// The members that an `AnyValue` can have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Member {
+    String,
+    Bool,
+    Int,
+    Double,
+    Bytes,
+    Array,
+    Map,
+    StringTableRef,
+}
+
+impl Member {
+    fn named(key: &str) -> Option<Self> {
+        Some(match key {
+            "stringValue" | "string_value" => Self::String,
+            "boolValue" | "bool_value" => Self::Bool,
+            "intValue" | "int_value" => Self::Int,
+            "doubleValue" | "double_value" => Self::Double,
+            "bytesValue" | "bytes_value" => Self::Bytes,
+            "arrayValue" | "array_value" => Self::Array,
+            "kvlistValue" | "kvlist_value" => Self::Map,
+            "stringValueStrindex" | "string_value_strindex" => Self::StringTableRef,
+            _ => return None,
+        })
+    }
+}
+
+/// The value that comes next as text, `None` for the empty value. Text beyond `limit` bytes may be
+/// missing, but never the byte that tells that there was more.
+pub(super) fn text<'a>(
+    reader: &mut Reader<'a>,
+    limit: usize,
+    repairs: &mut Repairs,
+) -> Result<Option<Cow<'a, str>>, Damage> {
+    match reader.kind()? {
+        Kind::Object => {}
+        Kind::Array => return container_text(reader, Member::Array, limit, repairs).map(Some),
+        _ => return Ok(bare(reader, repairs)?.map(Scalar::into_text)),
+    }
+    let mut value = None;
+    let mut members = reader.enter();
+    while let Some(key) = reader.next_key(&mut members, repairs)? {
+        match Member::named(&key) {
+            // Null is the same as no member at all.
+            _ if reader.null()? => {}
+            None => drop(reader.skip()?),
+            Some(member @ (Member::Array | Member::Map)) => {
+                value = Some(container_text(reader, member, limit, repairs)?);
+            }
+            Some(member) => value = scalar(reader, member, repairs)?.map(Scalar::into_text),
+        }
+    }
+    Ok(value)
+}
+
+fn container_text<'a>(
+    reader: &mut Reader<'a>,
+    member: Member,
+    limit: usize,
+    repairs: &mut Repairs,
+) -> Result<Cow<'a, str>, Damage> {
+    let mut json = JsonText::new(limit);
+    write_container(reader, member, &mut json, 0, repairs)?;
+    Ok(Cow::Owned(json.into_string()))
+}
+
+/// Writes the value that comes next as JSON; `depth` containers are around it.
+fn write(
+    reader: &mut Reader<'_>,
+    out: &mut JsonText,
+    depth: usize,
+    repairs: &mut Repairs,
+) -> Result<(), Damage> {
+    let start = out.len();
+    match reader.kind()? {
+        Kind::Object => {}
+        Kind::Array => return write_container(reader, Member::Array, out, depth, repairs),
+        _ => {
+            match bare(reader, repairs)? {
+                Some(scalar) => scalar.write(out),
+                None => out.raw("null"),
+            }
+            return Ok(());
+        }
+    }
+    out.raw("null");
+    let mut members = reader.enter();
+    while let Some(key) = reader.next_key(&mut members, repairs)? {
+        let member = match Member::named(&key) {
+            _ if reader.null()? => continue,
+            Some(member) => member,
+            None => {
+                reader.skip()?;
+                continue;
+            }
+        };
+        out.truncate(start);
+        if let Member::Array | Member::Map = member {
+            write_container(reader, member, out, depth, repairs)?;
+        } else {
+            match scalar(reader, member, repairs)? {
+                Some(scalar) => scalar.write(out),
+                None => out.raw("null"),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Writes `{"values":[…]}`, or the bare list that some write instead.
+fn write_container(
+    reader: &mut Reader<'_>,
+    member: Member,
+    out: &mut JsonText,
+    depth: usize,
+    repairs: &mut Repairs,
+) -> Result<(), Damage> {
+    if depth == MAX_DEPTH {
+        repairs.too_deep += 1;
+        reader.skip()?;
+        out.raw("null");
+        return Ok(());
+    }
+    let empty = if member == Member::Map { "{}" } else { "[]" };
+    let start = out.len();
+    match reader.kind()? {
+        Kind::Array => return write_values(reader, member, out, depth, repairs),
+        Kind::Object => out.raw(empty),
+        _ => {
+            repairs.odd_values += 1;
+            reader.skip()?;
+            out.raw("null");
+            return Ok(());
+        }
+    }
+    let mut members = reader.enter();
+    while let Some(key) = reader.next_key(&mut members, repairs)? {
+        if key == "values" && reader.kind()? == Kind::Array {
+            out.truncate(start);
+            write_values(reader, member, out, depth, repairs)?;
+        } else {
+            reader.skip()?;
+        }
+    }
+    Ok(())
+}
+
+fn write_values(
+    reader: &mut Reader<'_>,
+    member: Member,
+    out: &mut JsonText,
+    depth: usize,
+    repairs: &mut Repairs,
+) -> Result<(), Damage> {
+    if member == Member::Map {
+        return write_map(reader, out, depth, repairs);
+    }
+    let mut written = out.array();
+    let mut members = reader.enter();
+    while reader.next_element(&mut members)? {
+        if out.is_full() {
+            reader.skip()?;
+        } else {
+            written.next(out);
+            write(reader, out, depth + 1, repairs)?;
+        }
+    }
+    written.close(out);
+    Ok(())
+}
+
+fn write_map(
+    reader: &mut Reader<'_>,
+    out: &mut JsonText,
+    depth: usize,
+    repairs: &mut Repairs,
+) -> Result<(), Damage> {
+    let mut entries = out.object();
+    let mut members = reader.enter();
+    while reader.next_element(&mut members)? {
+        if out.is_full() || reader.kind()? != Kind::Object {
+            repairs.odd_values += u32::from(!out.is_full());
+            reader.skip()?;
+            continue;
+        }
+        let from = out.len();
+        out.raw("null");
+        let mut entry_key = None;
+        let mut entry = reader.enter();
+        while let Some(key) = reader.next_key(&mut entry, repairs)? {
+            match &*key {
+                "key" => entry_key = loose_text(reader, repairs)?,
+                "value" => {
+                    out.truncate(from);
+                    write(reader, out, depth + 1, repairs)?;
+                }
+                _ => drop(reader.skip()?),
+            }
+        }
+        match entry_key {
+            Some(key) => entries.add(key, from, out),
+            None => {
+                repairs.empty_keys += 1;
+                out.truncate(from);
+            }
+        }
+    }
+    entries.close(out, repairs);
+    Ok(())
+}
+
+/// A member without parts. What is not of the member's type is kept as what it is.
+fn scalar<'a>(
+    reader: &mut Reader<'a>,
+    member: Member,
+    repairs: &mut Repairs,
+) -> Result<Option<Scalar<'a>>, Damage> {
+    if member == Member::StringTableRef {
+        repairs.string_table_refs += 1;
+        reader.skip()?;
+        return Ok(None);
+    }
+    let is_number = reader.kind()? == Kind::Number;
+    let value = match (member, bare(reader, repairs)?) {
+        (Member::Int, Some(Scalar::String(text))) => {
+            integer(&text).unwrap_or_else(|| odd(text, repairs))
+        }
+        (Member::Double, Some(Scalar::String(text))) => {
+            double(&text).map_or_else(|| odd(text, repairs), Scalar::Double)
+        }
+        (Member::Double, Some(Scalar::Int(value))) => Scalar::Double(value as f64),
+        (Member::Bytes, Some(Scalar::String(text))) => {
+            let bytes = STANDARD.decode(&*text).or_else(|_| URL_SAFE.decode(&*text));
+            bytes.map_or_else(|_| odd(text, repairs), Scalar::Bytes)
+        }
+        (Member::Bool, Some(Scalar::String(text))) => match &*text {
+            "true" => Scalar::Bool(true),
+            "false" => Scalar::Bool(false),
+            _ => odd(text, repairs),
+        },
+        (_, Some(value)) => {
+            let fits = matches!(
+                (member, &value),
+                (Member::String, Scalar::String(_)) | (Member::Bool, Scalar::Bool(_))
+            ) || is_number && matches!(member, Member::Int | Member::Double);
+            repairs.odd_values += u32::from(!fits);
+            value
+        }
+        (_, None) => return Ok(None),
+    };
+    Ok(Some(value))
+}
+
+fn odd<'a>(text: Cow<'a, str>, repairs: &mut Repairs) -> Scalar<'a> {
+    repairs.odd_values += 1;
+    Scalar::String(text)
+}
+
+/// The JSON value that comes next, by its own type; `None` for null and, counted, for objects and
+/// arrays.
+fn bare<'a>(reader: &mut Reader<'a>, repairs: &mut Repairs) -> Result<Option<Scalar<'a>>, Damage> {
+    Ok(match reader.kind()? {
+        Kind::String => Some(Scalar::String(reader.string(repairs)?)),
+        Kind::Number => {
+            let digits = reader.number()?;
+            let number = integer(digits).or_else(|| double(digits).map(Scalar::Double));
+            Some(number.unwrap_or(Scalar::String(Cow::Borrowed(digits))))
+        }
+        kind @ (Kind::True | Kind::False) => {
+            reader.literal()?;
+            Some(Scalar::Bool(kind == Kind::True))
+        }
+        Kind::Null => {
+            reader.literal()?;
+            None
+        }
+        Kind::Object | Kind::Array => {
+            repairs.odd_values += 1;
+            reader.skip()?;
+            None
+        }
+    })
+}
+
+/// An integer in any notation; a double where it is whole but beyond 64 bits, or not whole.
+fn integer<'a>(digits: &str) -> Option<Scalar<'a>> {
+    if let Ok(value) = digits.parse() {
+        return Some(Scalar::Int(value));
+    }
+    match Decimal::parse(digits)
+        .and_then(Decimal::whole)
+        .map(i64::try_from)
+    {
+        Some(Ok(value)) => Some(Scalar::Int(value)),
+        _ => double(digits).map(Scalar::Double),
+    }
+}
+
+/// A double as ProtoJSON writes it. Rust's own parser takes a few more names, which are none here.
+fn double(digits: &str) -> Option<f64> {
+    match digits {
+        "NaN" => Some(f64::NAN),
+        "Infinity" => Some(f64::INFINITY),
+        "-Infinity" => Some(f64::NEG_INFINITY),
+        _ if digits.bytes().any(|b| b.is_ascii_digit()) => digits.parse().ok(),
+        _ => None,
+    }
+}
+
+/// A string field; numbers and bools are taken as their text. `None` for null and all else.
+pub(super) fn loose_text<'a>(
+    reader: &mut Reader<'a>,
+    repairs: &mut Repairs,
+) -> Result<Option<Cow<'a, str>>, Damage> {
+    Ok(match reader.kind()? {
+        Kind::String => Some(reader.string(repairs)?),
+        Kind::Null => {
+            reader.literal()?;
+            None
+        }
+        kind => {
+            repairs.odd_values += 1;
+            let value = reader.skip()?;
+            let is_scalar = !matches!(kind, Kind::Object | Kind::Array);
+            is_scalar.then(|| utf8(reader.slice(value), repairs))
+        }
+    })
+}
+
+/// A field that should be a number or a string of one, as text; whatever else stands there as its
+/// JSON. `None` for null.
+pub(super) fn loose_number<'a>(
+    reader: &mut Reader<'a>,
+    repairs: &mut Repairs,
+) -> Result<Option<Cow<'a, str>>, Damage> {
+    Ok(match reader.kind()? {
+        Kind::String => Some(reader.string(repairs)?),
+        Kind::Number => Some(Cow::Borrowed(reader.number()?)),
+        Kind::Null => {
+            reader.literal()?;
+            None
+        }
+        _ => {
+            let value = reader.skip()?;
+            Some(utf8(reader.slice(value), repairs))
+        }
+    })
+}

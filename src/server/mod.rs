@@ -1,0 +1,151 @@
+//! The one HTTP server behind every listener: accepts, speaks TLS where set, serves HTTP/1.1 and
+//! HTTP/2 (also in clear text with prior knowledge) and ends in bounded time.
+
+mod tls;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::ConnectInfo;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tower::Layer;
+use tracing::{debug, warn};
+
+pub use tls::{Error as TlsError, acceptor};
+
+/// Bytes a client may send ahead on one HTTP/2 stream, and on one connection: a large OTLP export
+/// then needs no round trip for every 64 KiB of it.
+const STREAM_WINDOW: u32 = 1 << 20;
+const CONNECTION_WINDOW: u32 = 4 << 20;
+/// Calls one HTTP/2 connection may have under way.
+const STREAMS: u32 = 1024;
+/// Bytes of one request's headers.
+const HEADER_BYTES: u32 = 64 << 10;
+/// After this much silence an HTTP/2 client is asked whether it is still there.
+const PING_EVERY: Duration = Duration::from_secs(30);
+const PING_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// What all listeners share.
+#[derive(Clone)]
+pub struct Server {
+    connections: Arc<Semaphore>,
+    header_timeout: Duration,
+    tls: Option<tokio_rustls::TlsAcceptor>,
+    /// Cancelled: no new connections, and open ones end after their request.
+    stop: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl Server {
+    /// A server for at most `connections` clients at once over all listeners.
+    #[must_use]
+    pub fn new(
+        connections: usize,
+        header_timeout: Duration,
+        tls: Option<tokio_rustls::TlsAcceptor>,
+        stop: CancellationToken,
+    ) -> Self {
+        Self {
+            connections: Arc::new(Semaphore::new(connections.min(Semaphore::MAX_PERMITS))),
+            header_timeout,
+            tls,
+            stop,
+            tasks: TaskTracker::new(),
+        }
+    }
+
+    /// Serves `router` on a listener until the server is stopped. Connections may outlive it;
+    /// [`Server::drained`] waits for them.
+    pub async fn serve(self, listener: TcpListener, router: Router) {
+        loop {
+            let Some(permit) = self.permit().await else { return };
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                () = self.stop.cancelled() => return,
+            };
+            match accepted {
+                Ok((stream, peer)) => {
+                    let connection = self.clone().connection(stream, peer, router.clone(), permit);
+                    self.tasks.spawn(connection);
+                }
+                Err(error) => {
+                    // Out of file descriptors, or the client is gone already: neither ends the daemon.
+                    warn!(%error, "could not accept a connection");
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            }
+        }
+    }
+
+    /// Waits until every connection has ended.
+    pub async fn drained(&self) {
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
+    async fn permit(&self) -> Option<OwnedSemaphorePermit> {
+        tokio::select! {
+            permit = Arc::clone(&self.connections).acquire_owned() => permit.ok(),
+            () = self.stop.cancelled() => None,
+        }
+    }
+
+    async fn connection(self, stream: TcpStream, peer: SocketAddr, router: Router, permit: OwnedSemaphorePermit) {
+        let _permit = permit;
+        if let Err(error) = stream.set_nodelay(true) {
+            debug!(%peer, %error, "could not set TCP_NODELAY");
+        }
+        let Some(tls) = self.tls.clone() else {
+            return self.http(stream, peer, router).await;
+        };
+        match tokio::time::timeout(self.header_timeout, tls.accept(stream)).await {
+            Ok(Ok(stream)) => self.http(stream, peer, router).await,
+            Ok(Err(error)) => debug!(%peer, %error, "TLS handshake failed; does the client use https?"),
+            Err(_) => debug!(%peer, "TLS handshake timed out"),
+        }
+    }
+
+    async fn http<S>(self, stream: S, peer: SocketAddr, router: Router)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let service = axum::Extension(ConnectInfo(peer)).layer(router);
+        let mut builder = auto::Builder::new(TokioExecutor::new());
+        builder
+            .http1()
+            .timer(TokioTimer::new())
+            .header_read_timeout(self.header_timeout)
+            .max_buf_size(HEADER_BYTES as usize)
+            .http2()
+            .timer(TokioTimer::new())
+            .initial_stream_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW)
+            .max_concurrent_streams(STREAMS)
+            .max_header_list_size(HEADER_BYTES)
+            .keep_alive_interval(PING_EVERY)
+            .keep_alive_timeout(PING_TIMEOUT);
+        let connection =
+            builder.serve_connection_with_upgrades(TokioIo::new(stream), TowerToHyperService::new(service));
+        tokio::pin!(connection);
+        let ended = tokio::select! {
+            ended = connection.as_mut() => ended,
+            () = self.stop.cancelled() => {
+                // HTTP/2 gets GOAWAY, HTTP/1.1 `connection: close`; requests under way finish.
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        if let Err(error) = ended {
+            debug!(%peer, error = %error, "connection ended early");
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! The page's own files, compiled in. No other host is ever asked for anything.
+
+use std::sync::LazyLock;
+
+use axum::Router;
+use axum::extract::Path;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+
+/// Nothing but the page's own files, no markup made from text, nobody's frame.
+const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
+    connect-src 'self'; img-src 'self' data:; worker-src 'self'; base-uri 'none'; \
+    form-action 'self'; frame-ancestors 'none'; require-trusted-types-for 'script'; \
+    trusted-types watchtower";
+
+const HTML: &str = "text/html; charset=utf-8";
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+const STYLE: &str = "text/css; charset=utf-8";
+const ICON: &str = "image/svg+xml";
+
+struct Asset {
+    name: &'static str,
+    content_type: &'static str,
+    bytes: &'static [u8],
+}
+
+macro_rules! assets {
+    ($($name:literal: $content_type:expr,)*) => {
+        &[$(Asset {
+            name: $name,
+            content_type: $content_type,
+            bytes: include_bytes!(concat!("page/", $name)),
+        }),*]
+    };
+}
+
+static ASSETS: &[Asset] = assets! {
+    "index.html": HTML,
+    "style.css": STYLE,
+    "app.js": SCRIPT,
+    "worker.js": SCRIPT,
+    "icon.svg": ICON,
+};
+
+static VERSION: LazyLock<String> = LazyLock::new(|| {
+    let mut hasher = Xxh3::new();
+    for asset in ASSETS {
+        hasher.update(asset.bytes);
+    }
+    format!("{:016x}", hasher.digest())
+});
+
+/// Names the page's files as a whole, so that an open page can tell that it is out of date.
+#[must_use]
+pub fn version() -> &'static str {
+    &VERSION
+}
+
+/// The page at `/` and its files beside it.
+pub fn router<S: Clone + Send + Sync + 'static>() -> Router<S> {
+    Router::new()
+        .route(
+            "/",
+            get(|headers: HeaderMap| async move { serve("index.html", &headers) }),
+        )
+        .route("/{name}", get(file))
+}
+
+async fn file(Path(name): Path<String>, headers: HeaderMap) -> Response {
+    serve(&name, &headers)
+}
+
+fn serve(name: &str, request: &HeaderMap) -> Response {
+    let Some(asset) = ASSETS.iter().find(|asset| asset.name == name) else {
+        return StatusCode::NOT_FOUND.into_response();
+    };
+    let etag = format!("\"{:016x}\"", xxh3_64(asset.bytes));
+    let is_known = request
+        .get_all(header::IF_NONE_MATCH)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .any(|known| known.trim().trim_start_matches("W/") == etag);
+    let mut response = if is_known {
+        StatusCode::NOT_MODIFIED.into_response()
+    } else {
+        asset.bytes.into_response()
+    };
+    let headers = response.headers_mut();
+    let mut set = |name, value| headers.insert(name, HeaderValue::from_static(value));
+    set(header::CONTENT_TYPE, asset.content_type);
+    set(header::CACHE_CONTROL, "no-cache");
+    set(header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY);
+    set(header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+    set(header::REFERRER_POLICY, "no-referrer");
+    if let Ok(etag) = HeaderValue::from_str(&etag) {
+        headers.insert(header::ETAG, etag);
+    }
+    response
+}

@@ -1,0 +1,149 @@
+//! A real daemon: the built binary as a process, with its own directory and free ports.
+
+use std::io::Write;
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use super::http;
+
+/// How long a start or a stop may take before the test fails.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A running daemon, killed when dropped.
+pub struct Daemon {
+    child: Option<Child>,
+    pub dir: PathBuf,
+    config: PathBuf,
+    pub grpc: SocketAddr,
+    pub http: SocketAddr,
+    pub web: SocketAddr,
+    log: PathBuf,
+}
+
+impl Daemon {
+    /// Starts a daemon in `dir` with `extra` YAML beside addresses and state directory, and waits
+    /// until it is ready.
+    pub fn start(dir: &Path, extra: &str) -> Daemon {
+        let daemon = Daemon::prepare(dir, extra).spawn();
+        daemon.wait_ready();
+        daemon
+    }
+
+    /// As [`Daemon::start`], but waits only until it listens: ClickHouse or Redis may be away.
+    pub fn start_unready(dir: &Path, extra: &str) -> Daemon {
+        let daemon = Daemon::prepare(dir, extra).spawn();
+        daemon.wait_for("/healthz");
+        daemon
+    }
+
+    fn prepare(dir: &Path, extra: &str) -> Daemon {
+        let [grpc, http, web] = free_addresses();
+        let config = dir.join("watchtower.yaml");
+        let text = format!(
+            "state_dir: {}\nlisten:\n  otlp_grpc: {grpc}\n  otlp_http: {http}\n  web: {web}\n{extra}\n",
+            dir.join("state").display()
+        );
+        std::fs::write(&config, text).unwrap();
+        Daemon { child: None, dir: dir.to_owned(), config, grpc, http, web, log: dir.join("daemon.log") }
+    }
+
+    fn spawn(mut self) -> Daemon {
+        let log = std::fs::File::options().create(true).append(true).open(&self.log).unwrap();
+        let child = Command::new(env!("CARGO_BIN_EXE_watchtower"))
+            .args(["--config", self.config.to_str().unwrap(), "serve"])
+            .env("WATCHTOWER_ENGINE_LIBRARY", super::engine::library())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        self.child = Some(child);
+        self
+    }
+
+    fn wait_ready(&self) {
+        self.wait_for("/readyz");
+    }
+
+    fn wait_for(&self, path: &str) {
+        let end = Instant::now() + PATIENCE;
+        while Instant::now() < end {
+            if http::get(self.web, path).is_ok_and(|answer| answer.status == 200) {
+                return;
+            }
+            super::pause(Duration::from_millis(50));
+        }
+        panic!("{path} was not answered with 200 in {PATIENCE:?}; the daemon's log:\n{}", self.log_text());
+    }
+
+    /// What the daemon wrote to standard error.
+    pub fn log_text(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.as_ref().unwrap().id()
+    }
+
+    /// Kills it as a power cut would (SIGKILL) and starts it again on the same directory.
+    pub fn kill_and_restart(mut self) -> Daemon {
+        let mut child = self.child.take().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let again = Daemon {
+            child: None,
+            dir: self.dir.clone(),
+            config: self.config.clone(),
+            log: self.log.clone(),
+            ..self
+        }
+        .spawn();
+        again.wait_ready();
+        again
+    }
+
+    /// Asks it to stop (SIGTERM) and waits for the end.
+    pub fn stop(mut self) -> ExitStatus {
+        let mut child = self.child.take().unwrap();
+        let pid = rustix::process::Pid::from_child(&child);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        let end = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(Instant::now() < end, "did not stop in {PATIENCE:?}; its log:\n{}", self.log_text());
+            super::pause(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            child.kill().ok();
+            child.wait().ok();
+        }
+    }
+}
+
+/// Three loopback addresses whose ports are free right now.
+fn free_addresses() -> [SocketAddr; 3] {
+    let listeners = [(); 3].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+    listeners.map(|listener| listener.local_addr().unwrap())
+}
+
+/// Runs the binary with these arguments; its output.
+pub fn watchtower(args: &[&str], stdin: &str) -> std::process::Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_watchtower"))
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(stdin.as_bytes()).unwrap();
+    child.wait_with_output().unwrap()
+}
