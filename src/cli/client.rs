@@ -62,7 +62,7 @@ pub(super) fn authorization(token: Option<&Secret>) -> anyhow::Result<Option<Hea
 
 /// An answer other than success.
 #[derive(Debug, thiserror::Error)]
-#[error("{url} answers {status}: {text}{hint}")]
+#[error("{url} answers {status}{text}{hint}")]
 pub(super) struct Refused {
     url: String,
     pub(super) status: StatusCode,
@@ -176,7 +176,10 @@ impl Client {
         Err(anyhow::Error::new(Refused {
             url: format!("{}{}", self.base, url.path()),
             status,
-            text: error_text(&text),
+            text: match error_text(&text) {
+                text if text.is_empty() => text,
+                text => format!(": {text}"),
+            },
             hint: match status {
                 StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => "; give the right --token",
                 StatusCode::NOT_FOUND => "; is this the daemon's web address?",

@@ -135,3 +135,27 @@ pub fn exit_code(error: &anyhow::Error) -> ExitCode {
         ExitCode::FAILURE
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn no_two_flags_are_in_each_others_way() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_configuration_may_be_named_before_or_after_the_command() {
+        for line in [
+            "watchtower --config a --set b=c check",
+            "watchtower check --config a --set b=c",
+        ] {
+            let cli = Cli::try_parse_from(line.split(' ')).unwrap();
+            assert_eq!(cli.config.config.as_deref(), Some("a".as_ref()), "{line}");
+            assert_eq!(cli.config.sets, ["b=c"], "{line}");
+        }
+    }
+}

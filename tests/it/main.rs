@@ -4,5 +4,6 @@
     reason = "allow-unwrap-in-tests does not reach the helpers of an integration test"
 )]
 
+mod command_line;
 mod frame_clickhouse;
 mod support;
