@@ -20,7 +20,9 @@ impl Denied {
     #[must_use]
     pub fn message(self) -> &'static str {
         match self {
-            Denied::Missing => "a token is required: send the header `Authorization: Bearer <token>`",
+            Denied::Missing => {
+                "a token is required: send the header `Authorization: Bearer <token>`"
+            }
             Denied::Wrong => "the token is not one of this server's",
         }
     }
@@ -36,7 +38,9 @@ impl Tokens {
     /// The given tokens.
     #[must_use]
     pub fn new(tokens: &[Secret]) -> Self {
-        Self { tokens: tokens.into() }
+        Self {
+            tokens: tokens.into(),
+        }
     }
 
     /// Whether no token is asked for.
@@ -53,7 +57,10 @@ impl Tokens {
         if self.is_open() {
             return Ok(());
         }
-        let value = headers.get(AUTHORIZATION).ok_or(Denied::Missing)?.as_bytes();
+        let value = headers
+            .get(AUTHORIZATION)
+            .ok_or(Denied::Missing)?
+            .as_bytes();
         let Some((scheme, token)) = value.split_first_chunk::<7>() else {
             return Err(Denied::Missing);
         };
@@ -74,11 +81,14 @@ impl Tokens {
         if token.is_empty() {
             return Err(Denied::Missing);
         }
-        let found = self
-            .tokens
-            .iter()
-            .fold(Choice::from(0), |found, known| found | known.expose().as_bytes().ct_eq(token));
-        if bool::from(found) { Ok(()) } else { Err(Denied::Wrong) }
+        let found = self.tokens.iter().fold(Choice::from(0), |found, known| {
+            found | known.expose().as_bytes().ct_eq(token)
+        });
+        if bool::from(found) {
+            Ok(())
+        } else {
+            Err(Denied::Wrong)
+        }
     }
 }
 
@@ -93,14 +103,28 @@ mod tests {
     #[test]
     fn r_074_scheme_case_and_spaces_do_not_matter_but_the_token_does() {
         let tokens = Tokens::new(&[Secret::new("other".into()), Secret::new("s3cret".into())]);
-        for good in ["Bearer s3cret", "bearer s3cret", "BEARER s3cret", "Bearer  s3cret"] {
+        for good in [
+            "Bearer s3cret",
+            "bearer s3cret",
+            "BEARER s3cret",
+            "Bearer  s3cret",
+        ] {
             assert_eq!(tokens.check(&with(good)), Ok(()), "{good}");
         }
-        for wrong in ["Bearer S3CRET", "Bearer s3cre", "Bearer s3crett", "Bearer nope"] {
+        for wrong in [
+            "Bearer S3CRET",
+            "Bearer s3cre",
+            "Bearer s3crett",
+            "Bearer nope",
+        ] {
             assert_eq!(tokens.check(&with(wrong)), Err(Denied::Wrong), "{wrong}");
         }
         for missing in ["Bearer ", "Bearer", "", "Basic s3cret", "s3cret"] {
-            assert_eq!(tokens.check(&with(missing)), Err(Denied::Missing), "{missing}");
+            assert_eq!(
+                tokens.check(&with(missing)),
+                Err(Denied::Missing),
+                "{missing}"
+            );
         }
         assert_eq!(tokens.check(&HeaderMap::new()), Err(Denied::Missing));
         assert_eq!(Tokens::default().check(&HeaderMap::new()), Ok(()));

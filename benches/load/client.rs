@@ -22,7 +22,7 @@ const TEMPLATES: usize = 4;
 
 /// One TCP connection, made anew when it breaks.
 #[derive(Clone)]
-pub struct Connection {
+pub(crate) struct Connection {
     address: String,
     kind: Kind,
 }
@@ -35,16 +35,22 @@ enum Kind {
 }
 
 impl Connection {
-    pub async fn open(args: &Args) -> Result<Connection> {
+    pub(crate) async fn open(args: &Args) -> Result<Connection> {
         let kind = match args.protocol {
             Protocol::Grpc => Kind::Http2(Arc::new(Mutex::new(open_http2(&args.address).await?))),
             _ => Kind::Http1(Arc::new(Mutex::new(open_http1(&args.address).await?))),
         };
-        Ok(Connection { address: args.address.clone(), kind })
+        Ok(Connection {
+            address: args.address.clone(),
+            kind,
+        })
     }
 
     /// Sends one request; its status, gRPC status and body.
-    async fn send(&self, request: Request<Full<Bytes>>) -> Result<(StatusCode, Option<String>, Bytes)> {
+    async fn send(
+        &self,
+        request: Request<Full<Bytes>>,
+    ) -> Result<(StatusCode, Option<String>, Bytes)> {
         let response = match &self.kind {
             Kind::Http2(sender) => {
                 let mut handle = sender.lock().await;
@@ -69,14 +75,28 @@ impl Connection {
         let grpc_status = parts
             .headers
             .get("grpc-status")
-            .or_else(|| body.trailers().and_then(|trailers| trailers.get("grpc-status")))
+            .or_else(|| {
+                body.trailers()
+                    .and_then(|trailers| trailers.get("grpc-status"))
+            })
             .map(|status| String::from_utf8_lossy(status.as_bytes()).into_owned());
-        Ok((parts.status, grpc_status, body.to_bytes()))
+        // A refusal explains itself in this header; the answer of success is in the body.
+        let explained = parts
+            .headers
+            .get("grpc-message")
+            .map(|text| Bytes::copy_from_slice(text.as_bytes()));
+        Ok((
+            parts.status,
+            grpc_status,
+            explained.unwrap_or(body.to_bytes()),
+        ))
     }
 }
 
 async fn connect(address: &str) -> Result<TokioIo<TcpStream>> {
-    let stream = TcpStream::connect(address).await.with_context(|| format!("could not connect to {address}"))?;
+    let stream = TcpStream::connect(address)
+        .await
+        .with_context(|| format!("could not connect to {address}"))?;
     stream.set_nodelay(true)?;
     Ok(TokioIo::new(stream))
 }
@@ -99,31 +119,36 @@ async fn open_http1(address: &str) -> Result<http1::SendRequest<Full<Bytes>>> {
 
 /// What one sender did.
 #[derive(Default)]
-pub struct Done {
+pub(crate) struct Done {
     /// Microseconds of each acknowledged request.
-    pub latencies: Vec<u32>,
+    pub(crate) latencies: Vec<u32>,
     /// First number and count of each acknowledged request, when asked for.
-    pub acknowledged: Vec<(u64, usize)>,
-    pub last_error: Option<String>,
+    pub(crate) acknowledged: Vec<(u64, usize)>,
+    pub(crate) last_error: Option<String>,
 }
 
-pub struct Sender {
-    pub args: Args,
-    pub connection: Connection,
-    pub counts: Arc<Counts>,
-    pub number: usize,
-    pub started: Instant,
-    pub end: Instant,
+pub(crate) struct Sender {
+    pub(crate) args: Args,
+    pub(crate) connection: Connection,
+    pub(crate) counts: Arc<Counts>,
+    pub(crate) number: usize,
+    pub(crate) started: Instant,
+    pub(crate) end: Instant,
 }
 
 impl Sender {
-    pub async fn run(self) -> Done {
+    pub(crate) async fn run(self) -> Done {
         let mut random = Random(0x9E37_79B9_7F4A_7C15 ^ ((self.number as u64 + 1) << 17));
         let mut templates = Vec::new();
         for _ in 0..TEMPLATES {
             match Template::new(&self.args, &mut random) {
                 Ok(template) => templates.push(template),
-                Err(error) => return Done { last_error: Some(format!("{error:#}")), ..Done::default() },
+                Err(error) => {
+                    return Done {
+                        last_error: Some(format!("{error:#}")),
+                        ..Done::default()
+                    };
+                }
             }
         }
         let mut done = Done::default();
@@ -135,7 +160,10 @@ impl Sender {
             if first >= self.args.total || self.counts.stop.load(Ordering::Relaxed) {
                 break;
             }
-            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
+            let now = SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .unwrap_or_default()
+                .as_nanos() as u64;
             let body = self.body(templates[turn % TEMPLATES].patched(first, now));
             turn += 1;
             self.request(body, due, first, &mut done).await;
@@ -147,7 +175,8 @@ impl Sender {
     async fn next_due(&self, turn: usize, senders: f64) -> Option<Instant> {
         let due = if self.args.rate > 0.0 {
             let gap = self.args.records as f64 / self.args.rate;
-            let due = self.started + Duration::from_secs_f64((turn as f64 * senders + self.number as f64) * gap);
+            let due = self.started
+                + Duration::from_secs_f64((turn as f64 * senders + self.number as f64) * gap);
             tokio::time::sleep_until(due.into()).await;
             due
         } else {
@@ -162,11 +191,16 @@ impl Sender {
             if attempt > 0 {
                 tokio::time::sleep(Duration::from_millis(100 << attempt.min(5))).await;
             }
-            self.counts.bytes.fetch_add(body.len() as u64, Ordering::Relaxed);
+            self.counts
+                .bytes
+                .fetch_add(body.len() as u64, Ordering::Relaxed);
             match self.once(body.clone()).await {
                 Ok(()) => {
-                    self.counts.acknowledged.fetch_add(records, Ordering::Relaxed);
-                    done.latencies.push(u32::try_from(due.elapsed().as_micros()).unwrap_or(u32::MAX));
+                    self.counts
+                        .acknowledged
+                        .fetch_add(records, Ordering::Relaxed);
+                    done.latencies
+                        .push(u32::try_from(due.elapsed().as_micros()).unwrap_or(u32::MAX));
                     if self.args.acknowledged.is_some() {
                         done.acknowledged.push((first, self.args.records));
                     }
@@ -188,13 +222,20 @@ impl Sender {
 
     async fn once(&self, body: Bytes) -> Result<(), Failure> {
         let (path, content_type) = match self.args.protocol {
-            Protocol::Grpc => ("/opentelemetry.proto.collector.logs.v1.LogsService/Export", "application/grpc"),
+            Protocol::Grpc => (
+                "/opentelemetry.proto.collector.logs.v1.LogsService/Export",
+                "application/grpc",
+            ),
             Protocol::Http => ("/v1/logs", "application/x-protobuf"),
             Protocol::HttpJson => ("/v1/logs", "application/json"),
             Protocol::Json => ("/api/logs", "application/json"),
         };
         let grpc = self.args.protocol == Protocol::Grpc;
-        let uri = if grpc { format!("http://{}{path}", self.args.address) } else { path.to_owned() };
+        let uri = if grpc {
+            format!("http://{}{path}", self.args.address)
+        } else {
+            path.to_owned()
+        };
         let mut request = Request::post(uri).header("content-type", content_type);
         if grpc {
             request = request.header("te", "trailers");
@@ -202,19 +243,40 @@ impl Sender {
             request = request.header("host", &self.args.address);
         }
         if self.args.gzip {
-            request = request.header(if grpc { "grpc-encoding" } else { "content-encoding" }, "gzip");
+            request = request.header(
+                if grpc {
+                    "grpc-encoding"
+                } else {
+                    "content-encoding"
+                },
+                "gzip",
+            );
         }
         if let Some(token) = &self.args.token {
             request = request.header("authorization", format!("Bearer {token}"));
         }
-        let request = request.body(Full::new(body)).map_err(|error| Failure::Broken(error.into()))?;
-        let (status, grpc_status, answer) = self.connection.send(request).await.map_err(Failure::Broken)?;
+        let request = request
+            .body(Full::new(body))
+            .map_err(|error| Failure::Broken(error.into()))?;
+        let (status, grpc_status, answer) = self
+            .connection
+            .send(request)
+            .await
+            .map_err(Failure::Broken)?;
         match grpc_status {
             Some(code) if code == "0" => Ok(()),
-            Some(code) => Err(Failure::Refused(format!("gRPC status {code}"))),
-            None if grpc => Err(Failure::Broken(anyhow!("HTTP {status} without a gRPC status"))),
+            Some(code) => Err(Failure::Refused(format!(
+                "gRPC status {code}: {}",
+                String::from_utf8_lossy(&answer)
+            ))),
+            None if grpc => Err(Failure::Broken(anyhow!(
+                "HTTP {status} without a gRPC status"
+            ))),
             None if status.is_success() => Ok(()),
-            None => Err(Failure::Refused(format!("{status}: {}", String::from_utf8_lossy(&answer)))),
+            None => Err(Failure::Refused(format!(
+                "{status}: {}",
+                String::from_utf8_lossy(&answer)
+            ))),
         }
     }
 
@@ -222,7 +284,8 @@ impl Sender {
     fn body(&self, plain: &[u8]) -> Bytes {
         let packed;
         let bytes = if self.args.gzip {
-            let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            let mut encoder =
+                flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
             encoder.write_all(plain).expect("writing to memory");
             packed = encoder.finish().expect("writing to memory");
             &packed[..]

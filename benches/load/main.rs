@@ -17,7 +17,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Parser, ValueEnum};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Protocol {
+pub(crate) enum Protocol {
     Grpc,
     Http,
     HttpJson,
@@ -26,60 +26,60 @@ pub enum Protocol {
 
 /// Sends numbered log records and reports rates and latencies as one JSON object.
 #[derive(Debug, Clone, Parser)]
-pub struct Args {
+pub(crate) struct Args {
     /// How to send.
     #[arg(long, value_enum, default_value = "grpc")]
-    pub protocol: Protocol,
+    pub(crate) protocol: Protocol,
     /// Address of the receiver, host:port.
     #[arg(long, default_value = "127.0.0.1:4317")]
-    pub address: String,
+    pub(crate) address: String,
     /// Records in one request.
     #[arg(long, default_value_t = 1000)]
-    pub records: usize,
+    pub(crate) records: usize,
     /// TCP connections.
     #[arg(long, default_value_t = 8)]
-    pub connections: usize,
+    pub(crate) connections: usize,
     /// Requests under way on each connection; more than one with gRPC only.
     #[arg(long, default_value_t = 1)]
-    pub streams: usize,
+    pub(crate) streams: usize,
     /// Seconds to send for.
     #[arg(long, default_value_t = 10.0)]
-    pub seconds: f64,
+    pub(crate) seconds: f64,
     /// Stop after so many records.
     #[arg(long, default_value_t = u64::MAX)]
-    pub total: u64,
+    pub(crate) total: u64,
     /// Records per second to offer; 0 sends as fast as answers come.
     #[arg(long, default_value_t = 0.0)]
-    pub rate: f64,
+    pub(crate) rate: f64,
     /// Compress request bodies.
     #[arg(long)]
-    pub gzip: bool,
+    pub(crate) gzip: bool,
     /// Bearer token.
     #[arg(long)]
-    pub token: Option<String>,
+    pub(crate) token: Option<String>,
     /// Names this run: the attribute `bench.run` of every record.
     #[arg(long, default_value = "bench")]
-    pub run: String,
+    pub(crate) run: String,
     /// Send a request that was refused or cut off again, up to so many times.
     #[arg(long, default_value_t = 0)]
-    pub retries: usize,
+    pub(crate) retries: usize,
     /// Write the number of each acknowledged record's request to this file, as `first count` lines.
     #[arg(long)]
-    pub acknowledged: Option<std::path::PathBuf>,
+    pub(crate) acknowledged: Option<std::path::PathBuf>,
     /// Send nothing: write the records as Native blocks into files under this directory.
     #[arg(long)]
-    pub write_native: Option<std::path::PathBuf>,
+    pub(crate) write_native: Option<std::path::PathBuf>,
 }
 
 /// What the senders count together.
 #[derive(Default)]
-pub struct Counts {
-    pub next: AtomicU64,
-    pub acknowledged: AtomicU64,
-    pub refused: AtomicU64,
-    pub failed: AtomicU64,
-    pub bytes: AtomicU64,
-    pub stop: AtomicBool,
+pub(crate) struct Counts {
+    pub(crate) next: AtomicU64,
+    pub(crate) acknowledged: AtomicU64,
+    pub(crate) refused: AtomicU64,
+    pub(crate) failed: AtomicU64,
+    pub(crate) bytes: AtomicU64,
+    pub(crate) stop: AtomicBool,
 }
 
 fn main() -> Result<()> {
@@ -91,7 +91,10 @@ fn main() -> Result<()> {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?;
         return native::write(&args, dir, u64::try_from(now.as_nanos())?);
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
     runtime.block_on(run(args))
 }
 
@@ -102,7 +105,9 @@ async fn run(args: Args) -> Result<()> {
     let mut senders = Vec::new();
     let mut number = 0;
     for _ in 0..args.connections {
-        let connection = client::Connection::open(&args).await.context("could not connect")?;
+        let connection = client::Connection::open(&args)
+            .await
+            .context("could not connect")?;
         for _ in 0..args.streams {
             let sender = client::Sender {
                 args: args.clone(),
@@ -127,13 +132,19 @@ async fn run(args: Args) -> Result<()> {
     }
     let elapsed = started.elapsed().as_secs_f64();
     if let Some(path) = &args.acknowledged {
-        let lines: String = acknowledged.iter().map(|(first, count)| format!("{first} {count}\n")).collect();
+        let lines: String = acknowledged
+            .iter()
+            .map(|(first, count)| format!("{first} {count}\n"))
+            .collect();
         std::fs::write(path, lines)?;
     }
     latencies.sort_unstable();
     let percentile = |share: f64| {
-        let index = ((latencies.len() as f64 * share) as usize).min(latencies.len().saturating_sub(1));
-        latencies.get(index).map_or(0.0, |micros| f64::from(*micros) / 1000.0)
+        let index =
+            ((latencies.len() as f64 * share) as usize).min(latencies.len().saturating_sub(1));
+        latencies
+            .get(index)
+            .map_or(0.0, |micros| f64::from(*micros) / 1000.0)
     };
     let total = counts.acknowledged.load(Ordering::Relaxed);
     let report = serde_json::json!({

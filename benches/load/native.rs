@@ -17,11 +17,16 @@ use crate::{Args, Protocol};
 const ROWS_PER_FILE: u64 = 100_000;
 
 /// Writes `args.total` records, in blocks of `args.records`, into files of 100,000 rows under `dir`.
-pub fn write(args: &Args, dir: &Path, now_nanos: u64) -> Result<()> {
+pub(crate) fn write(args: &Args, dir: &Path, now_nanos: u64) -> Result<()> {
     std::fs::create_dir_all(dir)?;
-    let args = Args { protocol: Protocol::Http, ..args.clone() };
+    let args = Args {
+        protocol: Protocol::Http,
+        ..args.clone()
+    };
     let mut random = Random(0x9E37_79B9_7F4A_7C15);
-    let mut templates = (0..4).map(|_| Template::new(&args, &mut random)).collect::<Result<Vec<_>>>()?;
+    let mut templates = (0..4)
+        .map(|_| Template::new(&args, &mut random))
+        .collect::<Result<Vec<_>>>()?;
     let received_at = i64::try_from(now_nanos)?;
     let config = Config::default();
     let mut builder = BlockBuilder::new();

@@ -5,7 +5,9 @@
 
 use anyhow::Result;
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
-use opentelemetry_proto::tonic::common::v1::{AnyValue, InstrumentationScope, KeyValue, any_value::Value};
+use opentelemetry_proto::tonic::common::v1::{
+    AnyValue, InstrumentationScope, KeyValue, any_value::Value,
+};
 use opentelemetry_proto::tonic::logs::v1::{LogRecord, ResourceLogs, ScopeLogs};
 use opentelemetry_proto::tonic::resource::v1::Resource;
 use prost::Message;
@@ -14,26 +16,56 @@ use crate::{Args, Protocol};
 
 /// Digits of a record's number, zero padded, in its message.
 const NUMBER_DIGITS: usize = 16;
-/// Stands where the number goes; followed by nothing that looks like it.
+/// Stands where the number goes. It is not the first thing in a message, because the length before
+/// the message may be the same byte.
 const NUMBER: &[u8] = b"@@@@@@@@@@@@@@@@";
 /// Stands where the time goes, as 19 digits and as eight bytes.
 const TIME_DIGITS: &[u8] = b"1111111111111111111";
 const TIME: u64 = 1_111_111_111_111_111_111;
 
 const WORDS: [&str; 24] = [
-    "request", "completed", "connection", "timeout", "user", "session", "cache", "miss", "retry", "upstream",
-    "database", "query", "slow", "payment", "order", "shipped", "queue", "worker", "started", "failed", "token",
-    "refreshed", "handler", "response",
+    "request",
+    "completed",
+    "connection",
+    "timeout",
+    "user",
+    "session",
+    "cache",
+    "miss",
+    "retry",
+    "upstream",
+    "database",
+    "query",
+    "slow",
+    "payment",
+    "order",
+    "shipped",
+    "queue",
+    "worker",
+    "started",
+    "failed",
+    "token",
+    "refreshed",
+    "handler",
+    "response",
 ];
-const ROUTES: [&str; 8] =
-    ["/api/orders", "/api/users", "/login", "/healthz", "/api/search", "/static/app.js", "/api/cart", "/checkout"];
+const ROUTES: [&str; 8] = [
+    "/api/orders",
+    "/api/users",
+    "/login",
+    "/healthz",
+    "/api/search",
+    "/static/app.js",
+    "/api/cart",
+    "/checkout",
+];
 const SERVICES: [&str; 6] = ["checkout", "orders", "gateway", "auth", "search", "mailer"];
 
 /// A small deterministic generator: the same seed makes the same records on every machine.
-pub struct Random(pub u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    pub fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -46,7 +78,7 @@ impl Random {
 }
 
 /// One encoded request body and where to patch it.
-pub struct Template {
+pub(crate) struct Template {
     body: Vec<u8>,
     numbers: Vec<usize>,
     times: Vec<usize>,
@@ -55,7 +87,7 @@ pub struct Template {
 
 impl Template {
     /// A body of `args.records` records in the protocol's encoding.
-    pub fn new(args: &Args, random: &mut Random) -> Result<Template> {
+    pub(crate) fn new(args: &Args, random: &mut Random) -> Result<Template> {
         let request = request(args, random);
         let body = match args.protocol {
             Protocol::Grpc | Protocol::Http => request.encode_to_vec(),
@@ -63,15 +95,29 @@ impl Template {
             Protocol::Json => json_native(&request),
         };
         let binary_times = matches!(args.protocol, Protocol::Grpc | Protocol::Http);
-        let time: &[u8] = if binary_times { &TIME.to_le_bytes() } else { TIME_DIGITS };
+        let time: &[u8] = if binary_times {
+            &TIME.to_le_bytes()
+        } else {
+            TIME_DIGITS
+        };
         let numbers = find_all(&body, NUMBER);
         let times = find_all(&body, time);
-        anyhow::ensure!(numbers.len() == args.records, "{} numbers in {} records", numbers.len(), args.records);
-        Ok(Template { body, numbers, times, binary_times })
+        anyhow::ensure!(
+            numbers.len() == args.records,
+            "{} numbers in {} records",
+            numbers.len(),
+            args.records
+        );
+        Ok(Template {
+            body,
+            numbers,
+            times,
+            binary_times,
+        })
     }
 
     /// The body with these numbers and this time. The first record has number `first`.
-    pub fn patched(&mut self, first: u64, now_nanos: u64) -> &[u8] {
+    pub(crate) fn patched(&mut self, first: u64, now_nanos: u64) -> &[u8] {
         for (index, &at) in self.numbers.iter().enumerate() {
             let digits = format!("{:0NUMBER_DIGITS$}", first + index as u64);
             self.body[at..at + NUMBER_DIGITS].copy_from_slice(digits.as_bytes());
@@ -93,11 +139,17 @@ fn find_all(haystack: &[u8], needle: &[u8]) -> Vec<usize> {
 }
 
 fn text(value: &str) -> Option<AnyValue> {
-    Some(AnyValue { value: Some(Value::StringValue(value.to_owned())) })
+    Some(AnyValue {
+        value: Some(Value::StringValue(value.to_owned())),
+    })
 }
 
 fn attribute(key: &str, value: Value) -> KeyValue {
-    KeyValue { key: key.to_owned(), value: Some(AnyValue { value: Some(value) }), ..KeyValue::default() }
+    KeyValue {
+        key: key.to_owned(),
+        value: Some(AnyValue { value: Some(value) }),
+        ..KeyValue::default()
+    }
 }
 
 fn request(args: &Args, random: &mut Random) -> ExportLogsServiceRequest {
@@ -107,7 +159,10 @@ fn request(args: &Args, random: &mut Random) -> ExportLogsServiceRequest {
         attributes: vec![
             attribute("service.name", string(service)),
             attribute("service.version", string("1.42.0")),
-            attribute("service.instance.id", string(&format!("{service}-{}", random.below(4)))),
+            attribute(
+                "service.instance.id",
+                string(&format!("{service}-{}", random.below(4))),
+            ),
             attribute("deployment.environment.name", string("prod")),
             attribute("host.name", string("node-1")),
             attribute("telemetry.sdk.language", string("rust")),
@@ -119,7 +174,10 @@ fn request(args: &Args, random: &mut Random) -> ExportLogsServiceRequest {
         resource_logs: vec![ResourceLogs {
             resource: Some(resource),
             scope_logs: vec![ScopeLogs {
-                scope: Some(InstrumentationScope { name: "bench".to_owned(), ..InstrumentationScope::default() }),
+                scope: Some(InstrumentationScope {
+                    name: "bench".to_owned(),
+                    ..InstrumentationScope::default()
+                }),
                 log_records,
                 ..ScopeLogs::default()
             }],
@@ -130,7 +188,7 @@ fn request(args: &Args, random: &mut Random) -> ExportLogsServiceRequest {
 
 fn record(args: &Args, random: &mut Random) -> LogRecord {
     let string = |value: &str| Value::StringValue(value.to_owned());
-    let mut message = String::from_utf8_lossy(NUMBER).into_owned();
+    let mut message = format!("n={}", String::from_utf8_lossy(NUMBER));
     let length = 60 + random.below(240);
     while message.len() < length {
         message.push(' ');
@@ -142,19 +200,42 @@ fn record(args: &Args, random: &mut Random) -> LogRecord {
     let mut attributes = vec![
         attribute("bench.run", string(&args.run)),
         attribute("http.route", string(ROUTES[random.below(ROUTES.len())])),
-        attribute("http.response.status_code", Value::IntValue([200, 200, 200, 404, 500][random.below(5)])),
-        attribute("http.request.method", string(["GET", "GET", "POST"][random.below(3)])),
+        attribute(
+            "http.response.status_code",
+            Value::IntValue([200, 200, 200, 404, 500][random.below(5)]),
+        ),
+        attribute(
+            "http.request.method",
+            string(["GET", "GET", "POST"][random.below(3)]),
+        ),
         attribute("user.id", string(&format!("u{}", random.below(10_000)))),
-        attribute("duration_ms", Value::DoubleValue((random.below(100_000) as f64) / 100.0)),
+        attribute(
+            "duration_ms",
+            Value::DoubleValue((random.below(100_000) as f64) / 100.0),
+        ),
     ];
     if random.below(2) == 0 {
         attributes.push(attribute("thread.name", string("worker-3")));
-        attributes.push(attribute("code.line.number", Value::IntValue(random.below(2000) as i64)));
+        attributes.push(attribute(
+            "code.line.number",
+            Value::IntValue(random.below(2000) as i64),
+        ));
     }
-    let (severity_number, severity_text) = [(9, "INFO"), (9, "INFO"), (9, "INFO"), (5, "DEBUG"), (13, "WARN"), (17, "ERROR")][random.below(6)];
+    let (severity_number, severity_text) = [
+        (9, "INFO"),
+        (9, "INFO"),
+        (9, "INFO"),
+        (5, "DEBUG"),
+        (13, "WARN"),
+        (17, "ERROR"),
+    ][random.below(6)];
     let traced = random.below(10) < 3;
     let ids = |random: &mut Random, count: usize| {
-        if traced { (0..count).map(|_| random.next() as u8).collect() } else { Vec::new() }
+        if traced {
+            (0..count).map(|_| random.next() as u8).collect()
+        } else {
+            Vec::new()
+        }
     };
     LogRecord {
         time_unix_nano: TIME,
@@ -180,7 +261,10 @@ fn any_json(value: &Option<AnyValue>) -> serde_json::Value {
 }
 
 fn pairs_json(attributes: &[KeyValue]) -> serde_json::Value {
-    attributes.iter().map(|pair| serde_json::json!({ "key": pair.key, "value": any_json(&pair.value) })).collect()
+    attributes
+        .iter()
+        .map(|pair| serde_json::json!({ "key": pair.key, "value": any_json(&pair.value) }))
+        .collect()
 }
 
 fn hex(bytes: &[u8]) -> String {

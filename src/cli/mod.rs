@@ -74,6 +74,9 @@ enum Command {
     Search(search::SearchArgs),
     /// Send one log to a running daemon, to try it
     Send(send::SendArgs),
+    /// Run the embedded ClickHouse engine; the daemon does this by itself
+    #[command(hide = true)]
+    Engine(crate::engine::ChildArgs),
 }
 
 /// Runs the command.
@@ -87,6 +90,10 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Tail(args) => wait_for(tail::run(args)),
         Command::Search(args) => wait_for(search::run(args)),
         Command::Send(args) => wait_for(send::run(args)),
+        Command::Engine(args) => {
+            crate::engine::run_child(&args)?;
+            Ok(ExitCode::SUCCESS)
+        }
     }
 }
 

@@ -21,7 +21,12 @@ impl Budget {
     /// A budget of `cap` bytes.
     #[must_use]
     pub fn new(cap: usize) -> Self {
-        Self { inner: Arc::new(Inner { used: AtomicUsize::new(0), cap }) }
+        Self {
+            inner: Arc::new(Inner {
+                used: AtomicUsize::new(0),
+                cap,
+            }),
+        }
     }
 
     /// Bytes in use.
@@ -36,7 +41,10 @@ impl Budget {
     /// [`Error::Busy`] when they are not there. It never waits: a sender that is told at once keeps
     /// its data and comes back.
     pub fn take(&self, bytes: usize) -> Result<Permit, Error> {
-        let mut permit = Permit { inner: Arc::clone(&self.inner), bytes: 0 };
+        let mut permit = Permit {
+            inner: Arc::clone(&self.inner),
+            bytes: 0,
+        };
         permit.grow(bytes)?;
         Ok(permit)
     }
@@ -75,7 +83,10 @@ impl Permit {
     /// A permit for no bytes of the same budget.
     #[must_use]
     pub fn empty(&self) -> Permit {
-        Permit { inner: Arc::clone(&self.inner), bytes: 0 }
+        Permit {
+            inner: Arc::clone(&self.inner),
+            bytes: 0,
+        }
     }
 
     /// Takes over another permit's bytes.
@@ -100,9 +111,18 @@ mod tests {
         let mut first = budget.take(40).unwrap();
         first.grow(20).unwrap();
         assert_eq!(budget.used(), 60);
-        assert!(matches!(first.grow(41), Err(Error::Busy { used: 60, cap: 100 })));
+        assert!(matches!(
+            first.grow(41),
+            Err(Error::Busy { used: 60, cap: 100 })
+        ));
         let second = budget.take(40).unwrap();
-        assert!(matches!(budget.take(1), Err(Error::Busy { used: 100, cap: 100 })));
+        assert!(matches!(
+            budget.take(1),
+            Err(Error::Busy {
+                used: 100,
+                cap: 100
+            })
+        ));
         first.absorb(second);
         assert_eq!((first.bytes(), budget.used()), (100, 100));
         drop(first);

@@ -65,7 +65,11 @@ struct Open {
 
 impl Open {
     fn new(builder: BlockBuilder, permit: Permit) -> Self {
-        Self { builder, permit, outcome: watch::Sender::new(None) }
+        Self {
+            builder,
+            permit,
+            outcome: watch::Sender::new(None),
+        }
     }
 
     fn waiter(&self) -> Waiter {
@@ -224,7 +228,13 @@ pub struct Committer {
 }
 
 impl Committer {
-    pub(super) fn new(shared: Arc<Shared>, queue: Queue, ids: Ids, publish: Publish, overlap: Overlap) -> Self {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        queue: Queue,
+        ids: Ids,
+        publish: Publish,
+        overlap: Overlap,
+    ) -> Self {
         Self {
             shared,
             queue,
@@ -283,13 +293,15 @@ impl Committer {
         let open = state.open.as_ref()?;
         let now = self.in_flight.is_empty()
             || open.builder.bytes() >= LARGE_FRAME_BYTES
-            || (self.overlap == Overlap::Spread && self.last_seal.elapsed() >= MIN_SPREAD.max(self.commit_time / 8));
+            || (self.overlap == Overlap::Spread
+                && self.last_seal.elapsed() >= MIN_SPREAD.max(self.commit_time / 8));
         if now { state.open.take() } else { None }
     }
 
     fn seal(&mut self, mut open: Open) {
         let now = unix_millis();
-        let count = u32::try_from(open.builder.len()).expect("a frame is bounded by `intake.frame_rows`");
+        let count =
+            u32::try_from(open.builder.len()).expect("a frame is bounded by `intake.frame_rows`");
         let first_id = match self.ids.give(count, now) {
             Ok(first_id) => first_id,
             Err(source) => {
@@ -310,7 +322,11 @@ impl Committer {
             digests: Vec::new(),
         };
         let frame = open.builder.seal(&seal);
-        let Open { builder, permit, outcome } = open;
+        let Open {
+            builder,
+            permit,
+            outcome,
+        } = open;
         {
             let mut state = self.shared.lock();
             if state.spare.len() < SPARE_BUILDERS {
@@ -322,12 +338,24 @@ impl Committer {
         let append = self.queue.append(frame.clone());
         self.in_flight.push_back(Box::pin(async move {
             let result = append.await;
-            Commit { frame, outcome, permit, started, result }
+            Commit {
+                frame,
+                outcome,
+                permit,
+                started,
+                result,
+            }
         }));
     }
 
     fn finish(&mut self, commit: Commit) {
-        let Commit { frame, outcome, permit, started, result } = commit;
+        let Commit {
+            frame,
+            outcome,
+            permit,
+            started,
+            result,
+        } = commit;
         self.commit_time = (self.commit_time * 7 + started.elapsed()) / 8;
         match &result {
             Ok(()) => (self.publish)(frame),
@@ -343,5 +371,7 @@ impl Committer {
 pub(crate) fn unix_millis() -> u64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+        .map_or(0, |since| {
+            u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+        })
 }

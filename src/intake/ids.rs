@@ -45,7 +45,12 @@ impl Ids {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => 0,
             Err(error) => return Err(error),
         };
-        let mut ids = Ids { node, next: floor.max(now << SEQUENCE_BITS), floor, path };
+        let mut ids = Ids {
+            node,
+            next: floor.max(now << SEQUENCE_BITS),
+            floor,
+            path,
+        };
         ids.raise_floor()?;
         Ok(ids)
     }
@@ -54,6 +59,12 @@ impl Ids {
     #[must_use]
     pub fn node(&self) -> u16 {
         self.node
+    }
+
+    /// An id that is below all that will be given, and not below any that was given before.
+    #[must_use]
+    pub fn start(&self) -> u64 {
+        (self.next - 1) * ID_STEP + u64::from(self.node)
     }
 
     /// Gives `count` ids, [`ID_STEP`] apart, and returns the first.
@@ -138,7 +149,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut ids = Ids::open(dir.path(), 0, 1_000).unwrap();
         let id = ids.give(1, 9_000_000).unwrap(); // the clock leapt
-        let floor: u64 = std::fs::read_to_string(dir.path().join("id-floor")).unwrap().trim().parse().unwrap();
+        let floor: u64 = std::fs::read_to_string(dir.path().join("id-floor"))
+            .unwrap()
+            .trim()
+            .parse()
+            .unwrap();
         assert!(floor > id / ID_STEP, "{floor} covers {id}");
     }
 }

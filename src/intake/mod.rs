@@ -19,9 +19,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use budget::{Budget, Permit};
-pub use commit::Committer;
 use commit::Shared;
-pub use ids::Ids;
+pub(crate) use commit::unix_millis;
+pub use commit::{Committer, Publish};
+pub use ids::{Ids, MAX_NODE};
 
 use crate::config;
 use crate::frame::BlockBuilder;
@@ -88,7 +89,9 @@ impl Pending {
                 .await
                 .map_err(|_| Error::Timeout(timeout))??;
         }
-        Ok(Receipt { num_records: self.num_records })
+        Ok(Receipt {
+            num_records: self.num_records,
+        })
     }
 }
 
@@ -103,7 +106,12 @@ pub struct Intake {
 impl Intake {
     /// An intake and the committer that must run beside it.
     #[must_use]
-    pub fn new(config: &config::Config, queue: queue::Queue, ids: Ids, publish: commit::Publish) -> (Intake, Committer) {
+    pub fn new(
+        config: &config::Config,
+        queue: queue::Queue,
+        ids: Ids,
+        publish: Publish,
+    ) -> (Intake, Committer) {
         let budget = Budget::new(config.limits.in_flight.as_usize());
         let shared = Arc::new(Shared::new(&config.intake));
         let overlap = match config.queue.kind {
@@ -112,7 +120,14 @@ impl Intake {
             config::QueueKind::Redis => commit::Overlap::Spread,
         };
         let committer = Committer::new(Arc::clone(&shared), queue, ids, publish, overlap);
-        (Intake { shared, budget, ack: config.intake.ack }, committer)
+        (
+            Intake {
+                shared,
+                budget,
+                ack: config.intake.ack,
+            },
+            committer,
+        )
     }
 
     /// The bound on bytes that wait. Receivers take from it before they read a body.
@@ -138,7 +153,13 @@ impl Intake {
         };
         Ok(added.map(|(value, num_records, waiter)| {
             let wait = num_records > 0 && self.ack == config::Ack::Queued;
-            (value, Pending { num_records, commit: waiter.filter(|_| wait) })
+            (
+                value,
+                Pending {
+                    num_records,
+                    commit: waiter.filter(|_| wait),
+                },
+            )
         }))
     }
 

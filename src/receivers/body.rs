@@ -68,9 +68,14 @@ pub(super) async fn read(
     budget: &Budget,
 ) -> Result<(Bytes, Permit), Reject> {
     let limit = limits.body.as_usize();
-    let too_large = Reject::TooLarge { limit, what: "request body" };
-    let announced: Option<usize> =
-        headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()).and_then(|value| value.parse().ok());
+    let too_large = Reject::TooLarge {
+        limit,
+        what: "request body",
+    };
+    let announced: Option<usize> = headers
+        .get(CONTENT_LENGTH)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| value.parse().ok());
     if announced.is_some_and(|length| length > limit) {
         // A client that waits for "100 Continue" has sent nothing yet and will not.
         if !headers.contains_key(EXPECT) {
@@ -87,9 +92,15 @@ pub(super) async fn read(
         let frame = match next.await.map_err(|_| Reject::BodyTimeout(idle))? {
             None => break,
             Some(Ok(frame)) => frame,
-            Some(Err(error)) => return Err(Reject::BadData(format!("the request body ended early: {error}"))),
+            Some(Err(error)) => {
+                return Err(Reject::BadData(format!(
+                    "the request body ended early: {error}"
+                )));
+            }
         };
-        let Ok(data) = frame.into_data() else { continue };
+        let Ok(data) = frame.into_data() else {
+            continue;
+        };
         let total = data.len() + bytes.len() + first.as_ref().map_or(0, Bytes::len);
         if total > limit {
             drain(body).await;
@@ -122,18 +133,37 @@ async fn drain(mut body: Body) {
         }
     };
     // Running out of time is as good an end as any.
-    tokio::time::timeout(DRAIN_TIME, work).await.unwrap_or_default();
+    tokio::time::timeout(DRAIN_TIME, work)
+        .await
+        .unwrap_or_default();
 }
 
 /// Undoes the content coding, up to `limit` bytes; `permit` then holds the decompressed size.
-pub(super) fn decompress(coding: Coding, bytes: Bytes, limit: usize, permit: &mut Permit) -> Result<Bytes, Reject> {
+pub(super) fn decompress(
+    coding: Coding,
+    bytes: Bytes,
+    limit: usize,
+    permit: &mut Permit,
+) -> Result<Bytes, Reject> {
     if coding == Coding::Identity {
         return Ok(bytes);
     }
     let mut work = || match coding {
         Coding::Identity => Ok(bytes.clone()),
-        Coding::Gzip => inflate(flate2::bufread::MultiGzDecoder::new(&bytes[..]), "gzip", bytes.len(), limit, permit),
-        Coding::Deflate => inflate(flate2::bufread::ZlibDecoder::new(&bytes[..]), "zlib", bytes.len(), limit, permit),
+        Coding::Gzip => inflate(
+            flate2::bufread::MultiGzDecoder::new(&bytes[..]),
+            "gzip",
+            bytes.len(),
+            limit,
+            permit,
+        ),
+        Coding::Deflate => inflate(
+            flate2::bufread::ZlibDecoder::new(&bytes[..]),
+            "zlib",
+            bytes.len(),
+            limit,
+            permit,
+        ),
         Coding::Zstd => {
             let bad = |error| Reject::BadData(format!("the body is not zstd: {error}"));
             let mut decoder = zstd::stream::read::Decoder::with_buffer(&bytes[..]).map_err(bad)?;
@@ -141,7 +171,11 @@ pub(super) fn decompress(coding: Coding, bytes: Bytes, limit: usize, permit: &mu
             inflate(decoder, "zstd", bytes.len(), limit, permit)
         }
     };
-    if bytes.len() > LONG_WORK { tokio::task::block_in_place(work) } else { work() }
+    if bytes.len() > LONG_WORK {
+        tokio::task::block_in_place(work)
+    } else {
+        work()
+    }
 }
 
 /// Reads a decoder to its end, never holding more than the limit and a step.
@@ -159,11 +193,18 @@ fn inflate(
         let read = match decoder.read(&mut out[start..]) {
             Ok(read) => read,
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => 0,
-            Err(error) => return Err(Reject::BadData(format!("the body is not {name}, or is cut short: {error}"))),
+            Err(error) => {
+                return Err(Reject::BadData(format!(
+                    "the body is not {name}, or is cut short: {error}"
+                )));
+            }
         };
         out.truncate(start + read);
         if out.len() > limit {
-            return Err(Reject::TooLarge { limit, what: "decompressed request body" });
+            return Err(Reject::TooLarge {
+                limit,
+                what: "decompressed request body",
+            });
         }
         if out.len() > permit.bytes() {
             permit.grow(out.len() - permit.bytes())?;
@@ -208,7 +249,10 @@ mod tests {
             (Coding::Zstd, b"plain".to_vec()),
         ] {
             let result = unpack(coding, bytes, 10_000);
-            assert!(matches!(result, Err(Reject::BadData(_))), "{coding:?}: {result:?}");
+            assert!(
+                matches!(result, Err(Reject::BadData(_))),
+                "{coding:?}: {result:?}"
+            );
         }
     }
 
@@ -218,11 +262,16 @@ mod tests {
         let zstd = zstd::encode_all(&zeros[..], 3).unwrap();
         let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
         zlib.write_all(&zeros).unwrap();
-        for (coding, bytes) in
-            [(Coding::Gzip, gzip(&zeros)), (Coding::Deflate, zlib.finish().unwrap()), (Coding::Zstd, zstd)]
-        {
+        for (coding, bytes) in [
+            (Coding::Gzip, gzip(&zeros)),
+            (Coding::Deflate, zlib.finish().unwrap()),
+            (Coding::Zstd, zstd),
+        ] {
             let result = unpack(coding, bytes, 100_000);
-            assert!(matches!(result, Err(Reject::TooLarge { limit: 100_000, .. })), "{coding:?}");
+            assert!(
+                matches!(result, Err(Reject::TooLarge { limit: 100_000, .. })),
+                "{coding:?}"
+            );
         }
     }
 
@@ -230,7 +279,12 @@ mod tests {
     fn decompressed_bytes_count_against_the_budget() {
         let budget = Budget::new(200_000);
         let mut permit = budget.take(10).unwrap();
-        let result = decompress(Coding::Gzip, gzip(&vec![0; 300_000]).into(), 1 << 20, &mut permit);
+        let result = decompress(
+            Coding::Gzip,
+            gzip(&vec![0; 300_000]).into(),
+            1 << 20,
+            &mut permit,
+        );
         assert!(matches!(result, Err(Reject::Unavailable(_))));
     }
 

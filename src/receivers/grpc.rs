@@ -14,11 +14,11 @@ use bytes::{BufMut, Bytes, BytesMut};
 use http::header::CONTENT_TYPE;
 use http_body_util::{BodyExt, Full};
 
+use super::Door;
 use super::body::{self, Coding};
 use super::decode::{self, Outcome};
-use super::response;
 use super::reply::{self, Reject};
-use super::Door;
+use super::response;
 use crate::intake::Permit;
 use crate::record::Receiver;
 
@@ -42,26 +42,46 @@ pub(super) async fn export(State(door): State<Door>, request: Request) -> Respon
 }
 
 async fn call(door: &Door, request: Request) -> Result<Outcome, Reject> {
-    door.tokens.check(request.headers()).map_err(Reject::Unauthenticated)?;
+    door.tokens
+        .check(request.headers())
+        .map_err(Reject::Unauthenticated)?;
     let (parts, body) = request.into_parts();
-    let encoding = parts.headers.get("grpc-encoding").map_or(&b""[..], HeaderValue::as_bytes);
+    let encoding = parts
+        .headers
+        .get("grpc-encoding")
+        .map_or(&b""[..], HeaderValue::as_bytes);
     let coding = Coding::named(encoding)
         .ok_or_else(|| Reject::Coding(String::from_utf8_lossy(encoding).into_owned()))?;
     let mut limits = door.config.limits.clone();
     limits.body = crate::config::ByteSize::bytes(limits.body.as_u64() + PREFIX_BYTES as u64);
-    let (bytes, mut permit) = body::read(&parts.headers, body, &limits, door.intake.budget()).await?;
-    let message = message(bytes, coding, door.config.limits.body.as_usize(), &mut permit)?;
+    let (bytes, mut permit) =
+        body::read(&parts.headers, body, &limits, door.intake.budget()).await?;
+    let message = message(
+        bytes,
+        coding,
+        door.config.limits.body.as_usize(),
+        &mut permit,
+    )?;
     let wait = timeout(&parts.headers).unwrap_or(Duration::MAX);
-    let (outcome, _receipt) =
-        door.take(Receiver::OtlpGrpc, message, permit, wait, |body, context, builder| {
-            decode::decode_protobuf(body, context, builder)
-        })
+    let (outcome, _receipt) = door
+        .take(
+            Receiver::OtlpGrpc,
+            message,
+            permit,
+            wait,
+            |body, context, builder| decode::decode_protobuf(body, context, builder),
+        )
         .await?;
     Ok(outcome)
 }
 
 /// Takes the one message out of its frame.
-fn message(mut bytes: Bytes, coding: Coding, limit: usize, permit: &mut Permit) -> Result<Bytes, Reject> {
+fn message(
+    mut bytes: Bytes,
+    coding: Coding,
+    limit: usize,
+    permit: &mut Permit,
+) -> Result<Bytes, Reject> {
     let Some((prefix, rest)) = bytes.split_first_chunk::<PREFIX_BYTES>() else {
         return Err(Reject::BadData("the call carries no message".to_owned()));
     };
@@ -69,19 +89,26 @@ fn message(mut bytes: Bytes, coding: Coding, limit: usize, permit: &mut Permit) 
     let length = u32::from_be_bytes(length) as usize;
     if rest.len() != length {
         let have = rest.len();
-        return Err(Reject::BadData(format!("the message has {have} bytes and announces {length}")));
+        return Err(Reject::BadData(format!(
+            "the message has {have} bytes and announces {length}"
+        )));
     }
     if length > limit {
-        return Err(Reject::TooLarge { limit, what: "message" });
+        return Err(Reject::TooLarge {
+            limit,
+            what: "message",
+        });
     }
     let message = bytes.split_off(PREFIX_BYTES);
     match compressed {
         0 => Ok(message),
-        1 if coding == Coding::Identity => {
-            Err(Reject::BadData("the message is flagged as compressed, but there is no grpc-encoding".to_owned()))
-        }
+        1 if coding == Coding::Identity => Err(Reject::BadData(
+            "the message is flagged as compressed, but there is no grpc-encoding".to_owned(),
+        )),
         1 => body::decompress(coding, message, limit, permit),
-        flag => Err(Reject::BadData(format!("the message's compressed flag is {flag}; it may be 0 or 1"))),
+        flag => Err(Reject::BadData(format!(
+            "the message's compressed flag is {flag}; it may be 0 or 1"
+        ))),
     }
 }
 
@@ -124,7 +151,10 @@ mod tests {
     #[test]
     fn timeouts_are_read_in_every_unit() {
         let read = |text: &str| {
-            timeout(&HeaderMap::from_iter([(http::HeaderName::from_static("grpc-timeout"), text.parse().unwrap())]))
+            timeout(&HeaderMap::from_iter([(
+                http::HeaderName::from_static("grpc-timeout"),
+                text.parse().unwrap(),
+            )]))
         };
         assert_eq!(read("3S"), Some(Duration::from_secs(3)));
         assert_eq!(read("250m"), Some(Duration::from_millis(250)));
@@ -132,7 +162,8 @@ mod tests {
         assert_eq!(read("99999999u"), Some(Duration::from_micros(99_999_999)));
         for bad in ["", "S", "3", "-1S", "123456789S", "é"] {
             let value = http::HeaderValue::from_bytes(bad.as_bytes()).unwrap();
-            let headers = HeaderMap::from_iter([(http::HeaderName::from_static("grpc-timeout"), value)]);
+            let headers =
+                HeaderMap::from_iter([(http::HeaderName::from_static("grpc-timeout"), value)]);
             assert_eq!(timeout(&headers), None, "{bad}");
         }
     }

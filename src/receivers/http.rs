@@ -8,11 +8,11 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 
+use super::Door;
 use super::body::{self, Coding};
 use super::decode::{self, Outcome};
-use super::response;
 use super::reply::{Encoding, Reject};
-use super::Door;
+use super::response;
 use crate::record::Receiver;
 
 pub(super) async fn export(State(door): State<Door>, request: Request) -> Response {
@@ -34,17 +34,36 @@ async fn call(
     if request.method() != Method::POST {
         return Err(Reject::Method);
     }
-    door.tokens.check(request.headers()).map_err(Reject::Unauthenticated)?;
+    door.tokens
+        .check(request.headers())
+        .map_err(Reject::Unauthenticated)?;
     let encoding = encoding.clone()?;
     let (parts, body) = request.into_parts();
     let coding = Coding::of(&parts.headers)?;
-    let (bytes, mut permit) = body::read(&parts.headers, body, &door.config.limits, door.intake.budget()).await?;
-    let bytes = body::decompress(coding, bytes, door.config.limits.body.as_usize(), &mut permit)?;
+    let (bytes, mut permit) = body::read(
+        &parts.headers,
+        body,
+        &door.config.limits,
+        door.intake.budget(),
+    )
+    .await?;
+    let bytes = body::decompress(
+        coding,
+        bytes,
+        door.config.limits.body.as_usize(),
+        &mut permit,
+    )?;
     let taken = door
-        .take(Receiver::OtlpHttp, bytes, permit, Duration::MAX, |body, context, builder| match encoding {
-            Encoding::Protobuf => decode::decode_protobuf(body, context, builder),
-            Encoding::Json => decode::decode_json(body, context, builder),
-        })
+        .take(
+            Receiver::OtlpHttp,
+            bytes,
+            permit,
+            Duration::MAX,
+            |body, context, builder| match encoding {
+                Encoding::Protobuf => decode::decode_protobuf(body, context, builder),
+                Encoding::Json => decode::decode_json(body, context, builder),
+            },
+        )
         .await;
     taken.map(|(outcome, _receipt)| (encoding, outcome))
 }
@@ -55,5 +74,12 @@ fn success(encoding: Encoding, outcome: &Outcome) -> Response {
         Encoding::Protobuf => Bytes::from(response::protobuf(outcome)),
         Encoding::Json => Bytes::from(response::json(outcome)),
     };
-    ([(CONTENT_TYPE, HeaderValue::from_static(encoding.content_type()))], body).into_response()
+    (
+        [(
+            CONTENT_TYPE,
+            HeaderValue::from_static(encoding.content_type()),
+        )],
+        body,
+    )
+        .into_response()
 }

@@ -8,10 +8,10 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
+use super::Door;
 use super::body::{self, Coding};
 use super::decode::{self, Outcome};
 use super::reply::{Encoding, Reject};
-use super::Door;
 use crate::record::Receiver;
 
 pub(super) async fn accept(State(door): State<Door>, request: Request) -> Response {
@@ -25,16 +25,23 @@ pub(super) async fn accept(State(door): State<Door>, request: Request) -> Respon
 }
 
 async fn call(door: &Door, request: Request) -> Result<Outcome, Reject> {
-    door.tokens.check(request.headers()).map_err(Reject::Unauthenticated)?;
+    door.tokens
+        .check(request.headers())
+        .map_err(Reject::Unauthenticated)?;
     let (parts, body) = request.into_parts();
     let coding = Coding::of(&parts.headers)?;
     let limits = &door.config.limits;
-    let (bytes, mut permit) = body::read(&parts.headers, body, limits, door.intake.budget()).await?;
+    let (bytes, mut permit) =
+        body::read(&parts.headers, body, limits, door.intake.budget()).await?;
     let bytes = body::decompress(coding, bytes, limits.body.as_usize(), &mut permit)?;
     let (outcome, _receipt) = door
-        .take(Receiver::Json, bytes, permit, Duration::MAX, |body, context, builder| {
-            decode::decode_native(body, context, builder)
-        })
+        .take(
+            Receiver::Json,
+            bytes,
+            permit,
+            Duration::MAX,
+            |body, context, builder| decode::decode_native(body, context, builder),
+        )
         .await?;
     if outcome.accepted == 0 && outcome.rejected > 0 {
         // Nothing was taken, so an answer of 202 would be taken for a success.

@@ -78,13 +78,18 @@ impl Door {
         walk: impl FnOnce(&[u8], &Context, &mut BlockBuilder) -> Result<Outcome, DecodeError>,
     ) -> Result<(Outcome, Receipt), Reject> {
         let context = Context::new(receiver, unix_nanos(), &self.config);
-        let added = self.intake.add(permit, |builder| walk(&body, &context, builder));
+        let added = self
+            .intake
+            .add(permit, |builder| walk(&body, &context, builder));
         // The body is copied into the frame; holding it while the commit is under way would double
         // the memory of every request that waits.
         drop(body);
         let (outcome, pending) = added??;
-        let receipt = pending.receipt(wait.min(self.config.limits.commit_timeout.duration())).await?;
-        self.metrics.outcome(receiver, &outcome, receipt.num_records());
+        let receipt = pending
+            .receipt(wait.min(self.config.limits.commit_timeout.duration()))
+            .await?;
+        self.metrics
+            .outcome(receiver, &outcome, receipt.num_records());
         Ok((outcome, receipt))
     }
 }
@@ -98,7 +103,10 @@ impl From<intake::Error> for Reject {
 impl From<DecodeError> for Reject {
     fn from(error: DecodeError) -> Self {
         match error {
-            DecodeError::Expands { limit } => Reject::TooLarge { limit, what: "the request's records together" },
+            DecodeError::Expands { limit } => Reject::TooLarge {
+                limit,
+                what: "the request's records together",
+            },
             DecodeError::Damaged { .. } | DecodeError::Empty => Reject::BadData(error.to_string()),
         }
     }
@@ -106,6 +114,8 @@ impl From<DecodeError> for Reject {
 
 /// Now, in nanoseconds since the epoch.
 fn unix_nanos() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
 }

@@ -6,11 +6,12 @@
 
 use std::time::Duration;
 
-use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use http::header::{ACCEPT_ENCODING, ALLOW, CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::header::{
+    ACCEPT_ENCODING, ALLOW, CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE,
+};
 use prost::Message;
 use tonic::metadata::MetadataValue;
 use tonic::{Code, Status};
@@ -33,7 +34,10 @@ pub(super) enum Reject {
     /// It cannot be read. Sending it again is of no use.
     BadData(String),
     Unauthenticated(Denied),
-    TooLarge { limit: usize, what: &'static str },
+    TooLarge {
+        limit: usize,
+        what: &'static str,
+    },
     /// A content type that is not spoken here.
     MediaType(String),
     /// A content coding that is not spoken here.
@@ -54,7 +58,9 @@ impl Reject {
             Reject::BadData(_) => (Code::InvalidArgument, StatusCode::BAD_REQUEST),
             Reject::Unauthenticated(_) => (Code::Unauthenticated, StatusCode::UNAUTHORIZED),
             Reject::TooLarge { .. } => (Code::ResourceExhausted, StatusCode::PAYLOAD_TOO_LARGE),
-            Reject::MediaType(_) | Reject::Coding(_) => (Code::Unimplemented, StatusCode::UNSUPPORTED_MEDIA_TYPE),
+            Reject::MediaType(_) | Reject::Coding(_) => {
+                (Code::Unimplemented, StatusCode::UNSUPPORTED_MEDIA_TYPE)
+            }
             Reject::Method => (Code::Unimplemented, StatusCode::METHOD_NOT_ALLOWED),
             Reject::Path(_) => (Code::Unimplemented, StatusCode::NOT_FOUND),
             Reject::BodyTimeout(_) => (Code::Cancelled, StatusCode::REQUEST_TIMEOUT),
@@ -83,17 +89,24 @@ impl Reject {
             Reject::BadData(text) | Reject::Path(text) | Reject::Unavailable(text) => text.clone(),
             Reject::Unauthenticated(denied) => denied.message().to_owned(),
             Reject::TooLarge { limit, what } => {
-                format!("{what} is larger than {limit} bytes; send smaller batches, or raise `limits.body`")
+                format!(
+                    "{what} is larger than {limit} bytes; send smaller batches, or raise `limits.body`"
+                )
             }
             Reject::MediaType(found) => format!(
                 "content type `{found}` is not accepted here; send `{PROTOBUF}` or `{JSON}` \
                  (`application/grpc` for gRPC)"
             ),
             Reject::Coding(found) => {
-                format!("content encoding `{found}` is not accepted; send one of: {}", Coding::ACCEPTED)
+                format!(
+                    "content encoding `{found}` is not accepted; send one of: {}",
+                    Coding::ACCEPTED
+                )
             }
             Reject::Method => "only POST is accepted here".to_owned(),
-            Reject::BodyTimeout(idle) => format!("no byte of the body came for {idle:?}; see `limits.body_timeout`"),
+            Reject::BodyTimeout(idle) => {
+                format!("no byte of the body came for {idle:?}; see `limits.body_timeout`")
+            }
         };
         bounded(text)
     }
@@ -115,14 +128,18 @@ impl Reject {
             };
             let mut status = Status::with_details(code, message, details.encode_to_vec().into());
             let value = MetadataValue::from_bytes(&retry);
-            status.metadata_mut().insert_bin("google.rpc.retryinfo-bin", value);
+            status
+                .metadata_mut()
+                .insert_bin("google.rpc.retryinfo-bin", value);
             status
         } else {
             Status::new(code, message)
         };
         if matches!(self, Reject::Coding(_)) {
             let accepted = MetadataValue::from_static("identity,gzip,zstd,deflate");
-            status.metadata_mut().insert("grpc-accept-encoding", accepted);
+            status
+                .metadata_mut()
+                .insert("grpc-accept-encoding", accepted);
         }
         status.into_http()
     }
@@ -132,12 +149,16 @@ impl Reject {
         let (code, http) = self.codes();
         let message = self.message();
         let body = match encoding {
-            Encoding::Protobuf => {
-                RpcStatus { code: code as i32, message, details: Vec::new() }.encode_to_vec().into()
+            Encoding::Protobuf => RpcStatus {
+                code: code as i32,
+                message,
+                details: Vec::new(),
             }
-            Encoding::Json => {
-                Bytes::from(serde_json::json!({ "code": code as i32, "message": message }).to_string())
-            }
+            .encode_to_vec()
+            .into(),
+            Encoding::Json => Bytes::from(
+                serde_json::json!({ "code": code as i32, "message": message }).to_string(),
+            ),
         };
         let mut response = (http, [(CONTENT_TYPE, encoding.content_type())], body).into_response();
         let headers = response.headers_mut();
@@ -182,7 +203,9 @@ impl Encoding {
     /// The encoding that the request's content type names; parameters other than a foreign charset
     /// do not matter.
     pub(super) fn of(headers: &HeaderMap) -> Result<Encoding, Reject> {
-        let value = headers.get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
+        let value = headers
+            .get(CONTENT_TYPE)
+            .map_or(&b""[..], HeaderValue::as_bytes);
         let text = String::from_utf8_lossy(value).to_ascii_lowercase();
         let mut parts = text.split(';').map(str::trim);
         let media_type = parts.next().unwrap_or_default();
@@ -193,7 +216,9 @@ impl Encoding {
         });
         match media_type {
             _ if foreign_charset => Err(Reject::MediaType(text.clone())),
-            PROTOBUF | "application/protobuf" | "application/vnd.google.protobuf" => Ok(Encoding::Protobuf),
+            PROTOBUF | "application/protobuf" | "application/vnd.google.protobuf" => {
+                Ok(Encoding::Protobuf)
+            }
             JSON => Ok(Encoding::Json),
             _ => Err(Reject::MediaType(text.clone())),
         }
@@ -204,7 +229,9 @@ impl Encoding {
 pub(super) fn is_grpc(headers: &HeaderMap) -> bool {
     headers.get(CONTENT_TYPE).is_some_and(|value| {
         let value = value.as_bytes();
-        value == b"application/grpc" || value.starts_with(b"application/grpc+proto") || value.starts_with(b"application/grpc;")
+        value == b"application/grpc"
+            || value.starts_with(b"application/grpc+proto")
+            || value.starts_with(b"application/grpc;")
     })
 }
 
@@ -219,7 +246,10 @@ pub(super) async fn unknown_path(method: Method, uri: Uri, headers: HeaderMap) -
     } else if path.contains("ProfilesService") || path.ends_with("/v1development/profiles") {
         other_signal("profiles")
     } else if is_grpc(&headers) {
-        format!("no gRPC method {path}; logs are taken by {}", super::grpc::EXPORT_PATH)
+        format!(
+            "no gRPC method {path}; logs are taken by {}",
+            super::grpc::EXPORT_PATH
+        )
     } else {
         format!("nothing at {path}; OTLP logs are taken by POST /v1/logs")
     };
@@ -285,11 +315,10 @@ struct ProtoDuration {
 
 impl RetryInfo {
     fn after_seconds(seconds: u32) -> Self {
-        Self { retry_delay: Some(ProtoDuration { seconds: seconds.into() }) }
+        Self {
+            retry_delay: Some(ProtoDuration {
+                seconds: seconds.into(),
+            }),
+        }
     }
-}
-
-/// An empty body, for answers that have none.
-pub(super) fn empty() -> Body {
-    Body::empty()
 }

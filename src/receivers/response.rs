@@ -3,7 +3,9 @@
 //! Full success leaves `partial_success` unset: some clients log a warning for every one that is set
 //! (OTLP "Full Success", "Partial Success").
 
-use opentelemetry_proto::tonic::collector::logs::v1::{ExportLogsPartialSuccess, ExportLogsServiceResponse};
+use opentelemetry_proto::tonic::collector::logs::v1::{
+    ExportLogsPartialSuccess, ExportLogsServiceResponse,
+};
 use prost::Message;
 use serde_json::json;
 
@@ -20,7 +22,9 @@ pub(super) fn protobuf(outcome: &Outcome) -> Vec<u8> {
 
 /// As JSON; `{}` on full success. The count is a string, as ProtoJSON writes int64.
 pub(super) fn json(outcome: &Outcome) -> String {
-    let Some(error_message) = partial(outcome) else { return "{}".to_owned() };
+    let Some(error_message) = partial(outcome) else {
+        return "{}".to_owned();
+    };
     let mut partial = json!({ "errorMessage": error_message });
     if outcome.rejected > 0 {
         partial["rejectedLogRecords"] = outcome.rejected.to_string().into();
@@ -42,7 +46,12 @@ mod tests {
     use super::*;
 
     fn outcome(rejected: u32, message: Option<&str>) -> Outcome {
-        Outcome { accepted: 1, rejected, message: message.map(str::to_owned), ..Outcome::default() }
+        Outcome {
+            accepted: 1,
+            rejected,
+            message: message.map(str::to_owned),
+            ..Outcome::default()
+        }
     }
 
     #[test]
@@ -54,15 +63,28 @@ mod tests {
     #[test]
     fn rejections_are_counted_and_explained() {
         let partial = outcome(3, Some("why"));
-        assert_eq!(json(&partial), r#"{"partialSuccess":{"errorMessage":"why","rejectedLogRecords":"3"}}"#);
-        let read = ExportLogsServiceResponse::decode(&protobuf(&partial)[..]).unwrap().partial_success.unwrap();
-        assert_eq!((read.rejected_log_records, read.error_message.as_str()), (3, "why"));
+        assert_eq!(
+            json(&partial),
+            r#"{"partialSuccess":{"errorMessage":"why","rejectedLogRecords":"3"}}"#
+        );
+        let read = ExportLogsServiceResponse::decode(&protobuf(&partial)[..])
+            .unwrap()
+            .partial_success
+            .unwrap();
+        assert_eq!(
+            (read.rejected_log_records, read.error_message.as_str()),
+            (3, "why")
+        );
     }
 
     #[test]
     fn a_warning_on_full_acceptance_counts_nothing() {
-        assert_eq!(json(&outcome(0, Some("note"))), r#"{"partialSuccess":{"errorMessage":"note"}}"#);
-        let read = ExportLogsServiceResponse::decode(&protobuf(&outcome(0, Some("note")))[..]).unwrap();
+        assert_eq!(
+            json(&outcome(0, Some("note"))),
+            r#"{"partialSuccess":{"errorMessage":"note"}}"#
+        );
+        let read =
+            ExportLogsServiceResponse::decode(&protobuf(&outcome(0, Some("note")))[..]).unwrap();
         assert_eq!(read.partial_success.unwrap().rejected_log_records, 0);
     }
 }

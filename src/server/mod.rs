@@ -67,14 +67,18 @@ impl Server {
     /// [`Server::drained`] waits for them.
     pub async fn serve(self, listener: TcpListener, router: Router) {
         loop {
-            let Some(permit) = self.permit().await else { return };
+            let Some(permit) = self.permit().await else {
+                return;
+            };
             let accepted = tokio::select! {
                 accepted = listener.accept() => accepted,
                 () = self.stop.cancelled() => return,
             };
             match accepted {
                 Ok((stream, peer)) => {
-                    let connection = self.clone().connection(stream, peer, router.clone(), permit);
+                    let connection = self
+                        .clone()
+                        .connection(stream, peer, router.clone(), permit);
                     self.tasks.spawn(connection);
                 }
                 Err(error) => {
@@ -99,7 +103,13 @@ impl Server {
         }
     }
 
-    async fn connection(self, stream: TcpStream, peer: SocketAddr, router: Router, permit: OwnedSemaphorePermit) {
+    async fn connection(
+        self,
+        stream: TcpStream,
+        peer: SocketAddr,
+        router: Router,
+        permit: OwnedSemaphorePermit,
+    ) {
         let _permit = permit;
         if let Err(error) = stream.set_nodelay(true) {
             debug!(%peer, %error, "could not set TCP_NODELAY");
@@ -109,7 +119,9 @@ impl Server {
         };
         match tokio::time::timeout(self.header_timeout, tls.accept(stream)).await {
             Ok(Ok(stream)) => self.http(stream, peer, router).await,
-            Ok(Err(error)) => debug!(%peer, %error, "TLS handshake failed; does the client use https?"),
+            Ok(Err(error)) => {
+                debug!(%peer, %error, "TLS handshake failed; does the client use https?")
+            }
             Err(_) => debug!(%peer, "TLS handshake timed out"),
         }
     }
@@ -133,8 +145,10 @@ impl Server {
             .max_header_list_size(HEADER_BYTES)
             .keep_alive_interval(PING_EVERY)
             .keep_alive_timeout(PING_TIMEOUT);
-        let connection =
-            builder.serve_connection_with_upgrades(TokioIo::new(stream), TowerToHyperService::new(service));
+        let connection = builder.serve_connection_with_upgrades(
+            TokioIo::new(stream),
+            TowerToHyperService::new(service),
+        );
         tokio::pin!(connection);
         let ended = tokio::select! {
             ended = connection.as_mut() => ended,

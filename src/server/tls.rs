@@ -44,7 +44,8 @@ pub fn acceptor(config: &config::Tls) -> Result<Option<TlsAcceptor>, Error> {
     let certificates = CertificateDer::pem_file_iter(cert_file)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
         .map_err(|source| fault("certificates", cert_file, source))?;
-    let key = PrivateKeyDer::from_pem_file(key_file).map_err(|source| fault("a private key", key_file, source))?;
+    let key = PrivateKeyDer::from_pem_file(key_file)
+        .map_err(|source| fault("a private key", key_file, source))?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut server = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
@@ -55,5 +56,9 @@ pub fn acceptor(config: &config::Tls) -> Result<Option<TlsAcceptor>, Error> {
 }
 
 fn fault(what: &'static str, path: &Path, source: rustls::pki_types::pem::Error) -> Error {
-    Error::File { what, path: path.to_owned(), source }
+    Error::File {
+        what,
+        path: path.to_owned(),
+        source,
+    }
 }

@@ -47,7 +47,15 @@ metrics! {
 
 /// The reasons for which a request is refused: the `reason` label's closed list.
 const REASONS: [&str; 9] = [
-    "bad_data", "unauthenticated", "too_large", "media_type", "coding", "method", "path", "body_timeout", "unavailable",
+    "bad_data",
+    "unauthenticated",
+    "too_large",
+    "media_type",
+    "coding",
+    "method",
+    "path",
+    "body_timeout",
+    "unavailable",
 ];
 
 #[derive(Debug, Default)]
@@ -71,8 +79,14 @@ impl Metrics {
         let door = &self.doors[receiver as usize];
         door.requests.fetch_add(1, Ordering::Relaxed);
         door.accepted.fetch_add(accepted as u64, Ordering::Relaxed);
-        door.rejected.fetch_add(outcome.rejected.into(), Ordering::Relaxed);
-        let repaired: u64 = outcome.repairs.named().iter().map(|(_, count)| u64::from(*count)).sum();
+        door.rejected
+            .fetch_add(outcome.rejected.into(), Ordering::Relaxed);
+        let repaired: u64 = outcome
+            .repairs
+            .named()
+            .iter()
+            .map(|(_, count)| u64::from(*count))
+            .sum();
         door.repaired.fetch_add(repaired, Ordering::Relaxed);
     }
 
@@ -94,7 +108,13 @@ impl Metrics {
     /// Requests refused since the start, by receiver.
     #[must_use]
     pub fn refused_requests(&self) -> [u64; 3] {
-        std::array::from_fn(|i| self.doors[i].refused.iter().map(|count| count.load(Ordering::Relaxed)).sum())
+        std::array::from_fn(|i| {
+            self.doors[i]
+                .refused
+                .iter()
+                .map(|count| count.load(Ordering::Relaxed))
+                .sum()
+        })
     }
 
     /// Adds the receivers' samples to a page.
@@ -107,7 +127,8 @@ impl Metrics {
             (REQUESTS, |door| &door.requests),
         ];
         for (metric, read) in plain {
-            let by_receiver = |receiver: Receiver| read(&self.doors[receiver as usize]).load(Ordering::Relaxed);
+            let by_receiver =
+                |receiver: Receiver| read(&self.doors[receiver as usize]).load(Ordering::Relaxed);
             page.by_receiver(metric, Receiver::ALL.map(by_receiver));
         }
         page.header(REFUSED);
@@ -137,7 +158,11 @@ impl Page {
     pub fn by_receiver(&mut self, metric: Metric, values: [u64; 3]) {
         self.header(metric);
         for (receiver, value) in Receiver::ALL.into_iter().zip(values) {
-            self.sample(metric, &format!("{{receiver=\"{}\"}}", receiver.as_str()), value);
+            self.sample(
+                metric,
+                &format!("{{receiver=\"{}\"}}", receiver.as_str()),
+                value,
+            );
         }
     }
 
@@ -149,7 +174,8 @@ impl Page {
 
     fn header(&mut self, metric: Metric) {
         let Metric { name, kind, help } = metric;
-        writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}").expect("writing to memory");
+        writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}")
+            .expect("writing to memory");
     }
 
     fn sample(&mut self, metric: Metric, labels: &str, value: u64) {
@@ -183,7 +209,12 @@ mod tests {
     fn names_follow_the_convention() {
         for metric in ALL {
             assert!(metric.name.starts_with("watchtower_"), "{}", metric.name);
-            assert_eq!(metric.name.ends_with("_total"), metric.kind == "counter", "{}", metric.name);
+            assert_eq!(
+                metric.name.ends_with("_total"),
+                metric.kind == "counter",
+                "{}",
+                metric.name
+            );
         }
     }
 }

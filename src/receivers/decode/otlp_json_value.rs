@@ -274,15 +274,27 @@ fn scalar<'a>(
         reader.skip()?;
         return Ok(None);
     }
-    let is_number = reader.kind()? == Kind::Number;
+    if reader.kind()? == Kind::Number {
+        let digits = reader.number()?;
+        return Ok(Some(match member {
+            Member::Double => {
+                double(digits).map_or_else(|| odd(digits.into(), repairs), Scalar::Double)
+            }
+            Member::Int => integer(digits).unwrap_or_else(|| odd(digits.into(), repairs)),
+            _ => {
+                repairs.odd_values += 1;
+                number(digits)
+            }
+        }));
+    }
     let value = match (member, bare(reader, repairs)?) {
+        (_, None) => return Ok(None),
         (Member::Int, Some(Scalar::String(text))) => {
             integer(&text).unwrap_or_else(|| odd(text, repairs))
         }
         (Member::Double, Some(Scalar::String(text))) => {
             double(&text).map_or_else(|| odd(text, repairs), Scalar::Double)
         }
-        (Member::Double, Some(Scalar::Int(value))) => Scalar::Double(value as f64),
         (Member::Bytes, Some(Scalar::String(text))) => {
             let bytes = STANDARD.decode(&*text).or_else(|_| URL_SAFE.decode(&*text));
             bytes.map_or_else(|_| odd(text, repairs), Scalar::Bytes)
@@ -296,11 +308,10 @@ fn scalar<'a>(
             let fits = matches!(
                 (member, &value),
                 (Member::String, Scalar::String(_)) | (Member::Bool, Scalar::Bool(_))
-            ) || is_number && matches!(member, Member::Int | Member::Double);
+            );
             repairs.odd_values += u32::from(!fits);
             value
         }
-        (_, None) => return Ok(None),
     };
     Ok(Some(value))
 }
@@ -315,11 +326,7 @@ fn odd<'a>(text: Cow<'a, str>, repairs: &mut Repairs) -> Scalar<'a> {
 fn bare<'a>(reader: &mut Reader<'a>, repairs: &mut Repairs) -> Result<Option<Scalar<'a>>, Damage> {
     Ok(match reader.kind()? {
         Kind::String => Some(Scalar::String(reader.string(repairs)?)),
-        Kind::Number => {
-            let digits = reader.number()?;
-            let number = integer(digits).or_else(|| double(digits).map(Scalar::Double));
-            Some(number.unwrap_or(Scalar::String(Cow::Borrowed(digits))))
-        }
+        Kind::Number => Some(number(reader.number()?)),
         kind @ (Kind::True | Kind::False) => {
             reader.literal()?;
             Some(Scalar::Bool(kind == Kind::True))
@@ -334,6 +341,11 @@ fn bare<'a>(reader: &mut Reader<'a>, repairs: &mut Repairs) -> Result<Option<Sca
             None
         }
     })
+}
+
+/// A JSON number by its own looks.
+fn number(digits: &str) -> Scalar<'_> {
+    integer(digits).unwrap_or(Scalar::String(Cow::Borrowed(digits)))
 }
 
 /// An integer in any notation; a double where it is whole but beyond 64 bits, or not whole.

@@ -1,0 +1,19 @@
+//! The store: ClickHouse, as the daemon writes it and reads it.
+//!
+//! [`Client`] speaks HTTP to whatever [`Endpoint`] is current, [`Schema`] makes the tables, [`Writer`]
+//! moves claims from the queue into them, [`Reader`] searches them.
+
+mod backfill;
+mod clickhouse;
+mod filter;
+mod http;
+mod reader;
+mod schema;
+mod select;
+mod writer;
+
+pub use backfill::StoreBackfill;
+pub use clickhouse::{Client, Endpoint, EndpointSource, Error, Kind, Param};
+pub use reader::{Reader, ReaderLimits};
+pub use schema::{Schema, statements};
+pub use writer::{Writer, WriterStatus};

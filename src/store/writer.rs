@@ -1,0 +1,271 @@
+//! The writer: takes claims from the queue, inserts each with one INSERT, acknowledges it.
+//!
+//! Exactly once rests on three things. A claim's content never changes, and its token names that
+//! content; ClickHouse drops an insert whose token it remembers; and where it may have forgotten (the
+//! claim is old) or where a claim is taken apart, rows whose ids are there already are left out by
+//! the insert itself ([`insert::Insert::missing`]).
+//!
+//! Nothing is given up on but data that ClickHouse cannot read: that claim is halved until the bad
+//! frame is alone, and the frame is buried as a dead letter. Everything else is tried for ever, with
+//! growing pauses; meanwhile the queue holds what comes.
+
+mod backoff;
+mod insert;
+mod status;
+
+use std::pin::pin;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tracing::{debug, error, info, warn};
+
+pub use status::WriterStatus;
+
+use self::backoff::Backoff;
+use self::insert::Insert;
+use super::{Client, Error, Kind, Schema};
+use crate::config::Config;
+use crate::frame::Frame;
+use crate::queue::dead::{DeadLetters, Reason};
+use crate::queue::{Claim, ClaimLimits, Queue};
+
+/// Age from which a claim's token may be out of the table's window. That holds 10,000 inserts; with
+/// writers on several nodes under full load it could pass in a quarter of an hour.
+const TOKEN_AGE: Duration = Duration::from_secs(600);
+
+/// Attempts that run out of the server's memory before the claim is halved.
+const MEMORY_ATTEMPTS: u32 = 3;
+
+/// Moves claims from the queue into ClickHouse.
+pub struct Writer {
+    queue: Queue,
+    client: Client,
+    schema: Schema,
+    dead: DeadLetters,
+    limits: ClaimLimits,
+    insert: Insert,
+    /// How much slower and larger than configured, because of too many parts; 1 to 16.
+    stretch: u32,
+    tables_ready: bool,
+    status: watch::Sender<WriterStatus>,
+}
+
+impl Writer {
+    /// A writer from `queue` to `client`'s server.
+    #[must_use]
+    pub fn new(queue: Queue, client: Client, dead: DeadLetters, config: &Config) -> Writer {
+        let schema = Schema::new(config);
+        Writer {
+            insert: Insert::new(client.clone(), schema.table(), &config.store),
+            queue,
+            client,
+            schema,
+            dead,
+            limits: ClaimLimits {
+                rows: config.store.batch_rows,
+                bytes: config.store.batch_bytes.as_usize(),
+                delay: config.store.batch_delay.duration(),
+            },
+            stretch: 1,
+            tables_ready: false,
+            status: watch::Sender::default(),
+        }
+    }
+
+    /// How it is doing.
+    #[must_use]
+    pub fn status(&self) -> watch::Receiver<WriterStatus> {
+        self.status.subscribe()
+    }
+
+    /// Writes until `shutdown` resolves, then until the queue is empty. The caller bounds that time;
+    /// dropping the future at any moment loses nothing, as what is not acknowledged stays sealed.
+    pub async fn run(mut self, shutdown: impl Future<Output = ()>) {
+        let mut shutdown = pin!(shutdown);
+        let mut draining = tokio::select! {
+            () = self.make_tables() => false,
+            () = &mut shutdown => true,
+        };
+        let mut backoff = Backoff::default();
+        loop {
+            let limits = self.stretched();
+            let claim = if draining {
+                self.queue.try_claim(&limits).await
+            } else {
+                tokio::select! {
+                    claim = self.queue.claim(&limits) => claim.map(Some),
+                    () = &mut shutdown => {
+                        draining = true;
+                        continue;
+                    }
+                }
+            };
+            match claim {
+                Ok(Some(claim)) => {
+                    backoff = Backoff::default();
+                    self.store(claim).await;
+                }
+                Ok(None) | Err(crate::queue::Error::Closed) => return,
+                Err(error) => {
+                    warn!(%error, "queue gives no frames, will ask again");
+                    backoff.pause(None).await;
+                }
+            }
+        }
+    }
+
+    /// Inserts a claim, however long it takes, and acknowledges it.
+    async fn store(&mut self, claim: Claim) {
+        let mut backoff = Backoff::default();
+        loop {
+            let started = Instant::now();
+            // A claim that nobody tried before cannot be there.
+            let was_tried = claim.redelivered || backoff.attempts() > 0;
+            let result = if was_tried && is_old(claim.sealed_at) {
+                self.insert.missing(&claim.frames).await
+            } else {
+                self.insert.whole(&claim.token, &claim.frames).await
+            };
+            let error = match result {
+                Ok(()) => {
+                    self.stored(&claim.frames, started.elapsed());
+                    break;
+                }
+                Err(error) => error,
+            };
+            let is_apart = match error.kind() {
+                Kind::Data => true,
+                Kind::Memory => backoff.attempts() >= MEMORY_ATTEMPTS && claim.frames.len() > 1,
+                _ => false,
+            };
+            if is_apart {
+                warn!(%error, frames = claim.frames.len(), "insert failed, claim is taken apart");
+                self.store_apart(&claim.frames).await;
+                break;
+            }
+            self.failed(&error, &mut backoff).await;
+        }
+        self.acknowledge(&claim).await;
+    }
+
+    /// Inserts a claim's frames in halves, buries those that ClickHouse cannot read.
+    async fn store_apart(&mut self, frames: &[Frame]) {
+        let mut backoff = Backoff::default();
+        let mut waiting = vec![frames];
+        while let Some(part) = waiting.pop() {
+            let started = Instant::now();
+            let error = match self.insert.missing(part).await {
+                Ok(()) => {
+                    backoff = Backoff::default();
+                    self.stored(part, started.elapsed());
+                    continue;
+                }
+                Err(error) => error,
+            };
+            match (error.kind(), part) {
+                (Kind::Data, [frame]) => self.bury(frame, &error).await,
+                (Kind::Data | Kind::Memory, [_, _, ..]) => {
+                    let (older, newer) = part.split_at(part.len() / 2);
+                    waiting.extend([newer, older]);
+                }
+                _ => {
+                    waiting.push(part);
+                    self.failed(&error, &mut backoff).await;
+                }
+            }
+        }
+    }
+
+    /// Buries a frame; tries until the disk takes it, for the claim is forgotten afterwards.
+    async fn bury(&mut self, frame: &Frame, refused: &Error) {
+        let header = frame.header();
+        let reason = Reason {
+            code: refused.code(),
+            message: refused.to_string(),
+        };
+        let mut backoff = Backoff::default();
+        loop {
+            let (dead, frame, reason) = (self.dead.clone(), frame.clone(), reason.clone());
+            let buried = tokio::task::spawn_blocking(move || dead.bury(&frame, &reason)).await;
+            match buried.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic())) {
+                Ok(()) => break,
+                Err(error) => {
+                    warn!(%error, "frame cannot be buried, will try again");
+                    backoff.pause(None).await;
+                }
+            }
+        }
+        error!(
+            error = %refused,
+            first_id = header.first_id,
+            num_records = header.num_records,
+            "clickhouse cannot read a frame; it is among the dead letters"
+        );
+        self.status.send_modify(|status| status.add_buried(frame));
+    }
+
+    async fn acknowledge(&self, claim: &Claim) {
+        let mut backoff = Backoff::default();
+        while let Err(error) = self.queue.ack(claim).await {
+            warn!(%error, "claim cannot be acknowledged, will try again");
+            backoff.pause(None).await;
+        }
+    }
+
+    fn stored(&mut self, frames: &[Frame], took: Duration) {
+        self.stretch = self.stretch.saturating_sub(1).max(1);
+        self.status.send_modify(|status| {
+            if status.error.is_some() {
+                info!("inserts work again");
+            }
+            status.add_stored(frames, took);
+        });
+        debug!(frames = frames.len(), ?took, "inserted");
+    }
+
+    /// Notes a failure that may pass, and waits before the next attempt.
+    async fn failed(&mut self, error: &Error, backoff: &mut Backoff) {
+        if self.status.send_if_modified(|status| status.set_error(error)) {
+            warn!(%error, kind = ?error.kind(), "insert failed, will retry");
+        }
+        match error.kind() {
+            Kind::TooManyParts => self.stretch = (self.stretch * 2).min(16),
+            Kind::Schema => self.tables_ready = false,
+            _ => {}
+        }
+        backoff.pause(Some(self.client.endpoint())).await;
+        if !self.tables_ready {
+            self.make_tables().await;
+        }
+    }
+
+    /// Makes the tables, however long it takes.
+    async fn make_tables(&mut self) {
+        let mut backoff = Backoff::default();
+        while let Err(error) = self.schema.ensure(&self.client).await {
+            if self.status.send_if_modified(|status| status.set_error(&error)) {
+                warn!(%error, kind = ?error.kind(), "tables cannot be made, will retry");
+            }
+            backoff.pause(Some(self.client.endpoint())).await;
+        }
+        self.tables_ready = true;
+        self.status.send_modify(WriterStatus::set_ready);
+    }
+
+    fn stretched(&self) -> ClaimLimits {
+        ClaimLimits {
+            rows: self.limits.rows * self.stretch as usize,
+            // Bytes are memory of ours, rows and time are not.
+            bytes: self.limits.bytes,
+            delay: self.limits.delay * self.stretch,
+        }
+    }
+}
+
+/// Whether a claim sealed then may have fallen out of the window. A clock that was set back makes
+/// claims from the future; those may be of any age.
+fn is_old(sealed_at: i64) -> bool {
+    let age = jiff::Timestamp::now().as_millisecond() - sealed_at;
+    u64::try_from(age).map_or(true, |age| Duration::from_millis(age) > TOKEN_AGE)
+}

@@ -1,0 +1,81 @@
+//! The two ways to insert frames.
+
+use std::time::Duration;
+
+use super::super::{Client, Error, Param};
+use crate::config;
+use crate::frame::{COLUMNS, Frame};
+
+/// Settings of every insert. `async_insert` is said explicitly because recent servers default to 1,
+/// and acknowledge before the data are safe. One INSERT is one block, and so one part a partition,
+/// which is what the token is remembered for. A frame's times are within the retention already, so
+/// that replayed days are no reason to refuse it.
+const SETTINGS: [(&str, &str); 5] = [
+    ("async_insert", "0"),
+    ("min_insert_block_size_rows", "16777216"),
+    ("min_insert_block_size_bytes", "1073741824"),
+    ("max_insert_threads", "1"),
+    ("max_partitions_per_insert_block", "0"),
+];
+
+/// Inserts frames into the records table.
+#[derive(Debug, Clone)]
+pub(super) struct Insert {
+    client: Client,
+    whole: String,
+    missing: String,
+    within: Duration,
+}
+
+impl Insert {
+    pub(super) fn new(client: Client, table: String, config: &config::Store) -> Insert {
+        let names = COLUMNS.map(|column| column.name).join(", ");
+        let structure = COLUMNS
+            .map(|column| format!("{} {}", column.name, column.kind))
+            .join(", ")
+            .replace('\'', "\\'");
+        Insert {
+            client,
+            whole: format!("INSERT INTO {table} ({names}) FORMAT Native"),
+            missing: format!(
+                "INSERT INTO {table} ({names}) SELECT {names} FROM input('{structure}') WHERE id NOT IN \
+                 (SELECT id FROM {table} WHERE id BETWEEN {{first:UInt64}} AND {{last:UInt64}}) \
+                 FORMAT Native"
+            ),
+            within: config.insert_timeout.duration(),
+        }
+    }
+
+    /// Inserts all frames under a token. ClickHouse drops what it took under the same token before,
+    /// as long as it remembers.
+    pub(super) async fn whole(&self, token: &str, frames: &[Frame]) -> Result<(), Error> {
+        let settings = with(&[
+            ("insert_deduplicate", "1"),
+            ("insert_deduplication_token", token),
+        ]);
+        let pieces = frames.iter().map(Frame::payload);
+        self.client
+            .insert(&self.whole, &settings, &[], pieces, self.within)
+            .await
+    }
+
+    /// Inserts the rows whose ids are not in the table. Takes no token: another attempt may insert
+    /// other rows, which ClickHouse would drop under the same one. Two attempts cannot run at once,
+    /// because both have the same query id.
+    pub(super) async fn missing(&self, frames: &[Frame]) -> Result<(), Error> {
+        let headers = || frames.iter().map(Frame::header);
+        let first = headers().map(|header| header.first_id).min().unwrap_or(0);
+        let last = headers().map(|header| header.last_id).max().unwrap_or(0);
+        let query_id = format!("watchtower-{}", crate::queue::token(frames));
+        let settings = with(&[("insert_deduplicate", "0"), ("query_id", &query_id)]);
+        let params = [Param::number("first", first), Param::number("last", last)];
+        let pieces = frames.iter().map(Frame::payload);
+        self.client
+            .insert(&self.missing, &settings, &params, pieces, self.within)
+            .await
+    }
+}
+
+fn with<'a>(more: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
+    SETTINGS.iter().chain(more).copied().collect()
+}
