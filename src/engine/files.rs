@@ -31,8 +31,8 @@ pub(super) struct Files {
 impl Files {
     pub(super) fn new(state_dir: &Path) -> Result<Files, Error> {
         // The engine runs in the same directory, but says where its files are in its messages.
-        let dir = std::path::absolute(state_dir.join("engine"))
-            .map_err(Error::io("start", state_dir))?;
+        let dir =
+            std::path::absolute(state_dir.join("engine")).map_err(Error::io("start", state_dir))?;
         Ok(Files {
             config: dir.join("config.xml"),
             users: dir.join("users.xml"),
@@ -161,7 +161,10 @@ const FIXED: &str = "  <logger><level>warning</level><console>1</console></logge
 /// nothing away.
 fn users(database: &str, password: &str) -> String {
     let hash = sha256_hex(password.as_bytes());
-    let database = escape_text(&format!("`{}`", database.replace('\\', "\\\\").replace('`', "\\`")));
+    let database = escape_text(&format!(
+        "`{}`",
+        database.replace('\\', "\\\\").replace('`', "\\`")
+    ));
     format!(
         "<clickhouse>
   <profiles>

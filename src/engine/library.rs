@@ -59,7 +59,10 @@ fn places(program: Option<&Path>) -> Vec<PathBuf> {
 
 /// Runs ClickHouse with a command line, in this process and on this thread, until it ends. Call it
 /// once in the life of a process.
-#[expect(unsafe_code, reason = "calls a C function of a library found at run time")]
+#[expect(
+    unsafe_code,
+    reason = "calls a C function of a library found at run time"
+)]
 pub(super) fn run(library: &Path, arguments: Vec<CString>) -> Result<(), Error> {
     type QueryCmdline = unsafe extern "C" fn(c_int, *mut *mut c_char) -> *mut c_void;
 

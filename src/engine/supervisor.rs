@@ -105,7 +105,11 @@ struct Supervisor {
 }
 
 impl Supervisor {
-    async fn run(self, publish: watch::Sender<Option<Endpoint>>, mut stopped: watch::Receiver<bool>) {
+    async fn run(
+        self,
+        publish: watch::Sender<Option<Endpoint>>,
+        mut stopped: watch::Receiver<bool>,
+    ) {
         let mut pause = FIRST_PAUSE;
         loop {
             let started = Instant::now();

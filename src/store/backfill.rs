@@ -23,11 +23,7 @@ pub struct StoreBackfill {
 impl StoreBackfill {
     /// Reads with `reader`, and knows from `writer` how far the store is.
     #[must_use]
-    pub fn new(
-        reader: Reader,
-        writer: watch::Receiver<WriterStatus>,
-        retention: Duration,
-    ) -> Self {
+    pub fn new(reader: Reader, writer: watch::Receiver<WriterStatus>, retention: Duration) -> Self {
         Self {
             reader,
             writer,

@@ -118,7 +118,9 @@ impl Error {
     pub fn kind(&self) -> Kind {
         match self {
             Error::Exception { code, .. } => kind_of(*code),
-            Error::Answer { status: 401 | 403, .. } => Kind::Auth,
+            Error::Answer {
+                status: 401 | 403, ..
+            } => Kind::Auth,
             Error::Connection(_) | Error::Starting | Error::Answer { .. } | Error::Format(_) => {
                 Kind::Retryable
             }
@@ -325,7 +327,10 @@ impl Client {
             .uri(url.finish()?)
             .header("x-clickhouse-user", &endpoint.user)
             .header("x-clickhouse-key", endpoint.password.expose())
-            .header("user-agent", concat!("watchtower/", env!("CARGO_PKG_VERSION")))
+            .header(
+                "user-agent",
+                concat!("watchtower/", env!("CARGO_PKG_VERSION")),
+            )
             .body(body)
             .map_err(Error::connection)
     }

@@ -11,8 +11,8 @@ use super::select::{COLUMNS, parse};
 use super::{Client, Error, Kind, Param};
 use crate::api::{Order, Position, SearchBackend, SearchError, SearchPage, SearchQuery};
 use crate::config::Config;
-use crate::live::{Cursor, Filter, StoredRecord, node_of};
 use crate::frame::ID_STEP;
+use crate::live::{Cursor, Filter, StoredRecord, node_of};
 
 /// What one search may take of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -151,7 +151,9 @@ impl Reader {
     /// # Errors
     /// When ClickHouse does not answer.
     pub async fn version(&self) -> Result<String, Error> {
-        let answer = self.run("SELECT version() FORMAT TabSeparated", &[]).await?;
+        let answer = self
+            .run("SELECT version() FORMAT TabSeparated", &[])
+            .await?;
         Ok(String::from_utf8_lossy(&answer).trim().to_owned())
     }
 

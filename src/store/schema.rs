@@ -47,7 +47,11 @@ const MIGRATIONS: &[Migration] = &[Migration {
 pub fn statements(config: &Config) -> Vec<String> {
     let schema = Schema::new(config);
     let mut all = schema.base();
-    all.extend(MIGRATIONS.iter().flat_map(|step| (step.statements)(&schema)));
+    all.extend(
+        MIGRATIONS
+            .iter()
+            .flat_map(|step| (step.statements)(&schema)),
+    );
     all
 }
 
@@ -142,7 +146,10 @@ impl Schema {
     /// The TTL expression. `interval` is a function with `{}` for the seconds.
     fn ttl(&self, interval: &str) -> String {
         let seconds = self.retention.as_secs().to_string();
-        format!("toDateTime(timestamp) + {}", interval.replace("{}", &seconds))
+        format!(
+            "toDateTime(timestamp) + {}",
+            interval.replace("{}", &seconds)
+        )
     }
 
     fn logs(&self) -> String {

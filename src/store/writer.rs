@@ -226,7 +226,10 @@ impl Writer {
 
     /// Notes a failure that may pass, and waits before the next attempt.
     async fn failed(&mut self, error: &Error, backoff: &mut Backoff) {
-        if self.status.send_if_modified(|status| status.set_error(error)) {
+        if self
+            .status
+            .send_if_modified(|status| status.set_error(error))
+        {
             warn!(%error, kind = ?error.kind(), "insert failed, will retry");
         }
         match error.kind() {
@@ -244,7 +247,10 @@ impl Writer {
     async fn make_tables(&mut self) {
         let mut backoff = Backoff::default();
         while let Err(error) = self.schema.ensure(&self.client).await {
-            if self.status.send_if_modified(|status| status.set_error(&error)) {
+            if self
+                .status
+                .send_if_modified(|status| status.set_error(&error))
+            {
                 warn!(%error, kind = ?error.kind(), "tables cannot be made, will retry");
             }
             backoff.pause(Some(self.client.endpoint())).await;
