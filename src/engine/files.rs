@@ -194,6 +194,7 @@ fn users(database: &str, password: &str) -> String {
         <query>GRANT {RIGHTS} ON {database}.*</query>
         <query>GRANT SELECT ON system.*</query>
         <query>GRANT CREATE TEMPORARY TABLE ON *.*</query>
+        <query>GRANT TABLE ENGINE ON *</query>
       </grants>
     </{USER}>
   </users>
