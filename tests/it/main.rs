@@ -5,7 +5,9 @@
 )]
 
 mod command_line;
+mod crash;
 mod engine;
 mod frame_clickhouse;
+mod pipeline;
 mod store_writer;
 mod support;

@@ -1,6 +1,6 @@
 //! A small blocking HTTP/1.1 client, so that tests can send exactly the bytes they mean.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 

@@ -4,6 +4,7 @@ pub(crate) mod daemon;
 pub(crate) mod engine;
 pub(crate) mod http;
 pub(crate) mod records;
+pub(crate) mod redis;
 pub(crate) mod sse;
 
 use std::io::{Read, Write};
