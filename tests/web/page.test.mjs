@@ -151,6 +151,20 @@ test('whatever comes, there are at most 200 row elements, and what was missed wh
   assert.ok(await page.locator('.row').count() <= 200);
 });
 
+test('lines that come faster than the page asks for are counted in their place', async () => {
+  const name = service();
+  const { page } = await open(browser, { query: `?service=${name}` });
+  await page.waitForSelector('[data-state="live"]');
+  const burst = (from) => Array.from({ length: 10_000 }, (_, i) => line(name, `${name} ${from + i}`, { level: i % 1000 ? 'info' : 'error' }));
+  await Promise.all([send(burst(0)), send(burst(10_000)), send(burst(20_000))]);
+  const skipped = page.locator('.row[data-kind="skipped"]:not([hidden])').last();
+  await skipped.waitFor();
+  const words = await skipped.textContent();
+  const [, count, infos] = /^([\d,]+) lines not shown — ([\d,]+) INF — they came faster/.exec(words) ?? assert.fail(words);
+  assert.equal(count, infos, 'every error is shown');
+  assert.ok(Number(count.replaceAll(',', '')) > 1000, count);
+});
+
 test('the filter is in the URL, and Back undoes it', async () => {
   const name = service();
   const { page } = await open(browser, { query: `?service=${name}` });

@@ -99,6 +99,9 @@ export class List {
         fillRow(row, item, this.showEnvironment);
         row.version = version;
       }
+      // Lines that are loaded into a gap move those below.
+      if (this.open?.key === item.key) this.open.place = place;
+      if (this.focused?.key === item.key) this.focused.place = place;
       row.item = item;
       row.place = place;
       // Elements stand in no order in the document; this is theirs.

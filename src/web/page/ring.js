@@ -89,28 +89,25 @@ export class Ring {
     this.trim();
   }
 
-  /** Puts records in the place of the note with this key, and keeps the note if there is `rest`. */
-  replace(key, records, rest) {
+  /** Puts records before the note that stands for them; the note goes, or stays for the `next` ones. */
+  fill(key, records, next) {
     const at = this.items.findIndex((item) => item.key === key);
-    if (at < 0) return 0;
-    const fresh = records.filter((record) => !this.ids.has(record.id));
-    const items = fresh.map((record) => {
+    if (at < 0) return;
+    const note = this.items[at];
+    const items = records.filter((record) => !this.ids.has(record.id)).map((record) => {
       this.ids.add(record.id);
       this.nextKey += 1;
-      this.bytes += 400;
-      return { kind: 'record', record, key: this.nextKey, version: 0, bytes: 400 };
+      return { kind: 'record', record, key: this.nextKey, version: 0, bytes: 500 };
     });
-    this.nextKey += 1;
-    const note = this.items[at];
-    if (rest) {
-      Object.assign(note, rest);
-      note.version += 1;
+    this.bytes += 500 * items.length;
+    const count = note.count === null ? null : note.count - items.length;
+    if (next) {
+      Object.assign(note, { next, count, by_level: {}, version: note.version + 1 });
       items.push(note);
     } else {
       this.bytes -= note.bytes;
     }
     this.items.splice(at, 1, ...items);
-    return fresh.length;
   }
 
   /** Place of the next item from `place` on, in a direction, that is as bad as an error. */

@@ -24,10 +24,11 @@ export function makeRow() {
   return row;
 }
 
+/** A colour of its own for each name; FNV-1a, so that names which differ in one letter differ. */
 function hue(name) {
-  let hash = 0;
-  for (let i = 0; i < name.length; i += 1) hash = (hash * 31 + name.charCodeAt(i)) % 3600;
-  return hash / 10;
+  let hash = 0x811c9dc5;
+  for (let i = 0; i < name.length; i += 1) hash = Math.imul(hash ^ name.charCodeAt(i), 0x01000193);
+  return ((hash ^ (hash >>> 15)) >>> 0) % 360;
 }
 
 /** Fills a row with an item. */

@@ -74,7 +74,7 @@ const rate = (n) => `${number.format(n >= 10 ? Math.round(n) : n)}/s`;
 /** What stands beside the state. */
 export function figures(status) {
   if (!status.ticked) return '';
-  const parts = [`${rate(status.inRate)} in`, `${rate(status.matchRate)} shown`];
+  const parts = [`${rate(status.inRate)} in`, `${rate(status.matchRate)} matching`];
   if (status.lagMs > 1000) parts.push(`${(status.lagMs / 1000).toFixed(1)} s behind`);
   if (status.skipped) parts.push(`${count(status.skipped)} skipped`);
   if (status.queue > 0) parts.push(`${count(status.queue)} queued`);

@@ -115,8 +115,9 @@ async function load(key) {
     const answer = await fetch(`api/logs?${range}`, { signal: AbortSignal.timeout(10_000) });
     const body = await answer.json();
     if (!answer.ok) throw new Error(body.text);
-    const rest = body.next && { next: body.next, count: note.count === null ? null : Math.max(0, note.count - body.records.length), by_level: {}, loading: false };
-    ring.replace(key, body.records, rest);
+    ring.fill(key, body.records, body.next);
+    note.loading = false;
+    delete note.error;
   } catch (error) {
     note.loading = false;
     note.version += 1;
