@@ -30,7 +30,9 @@ pub(super) async fn run(args: SqlArgs, config: Config) -> anyhow::Result<ExitCod
         Some(query) => query,
         None => {
             let mut query = String::new();
-            std::io::stdin().read_to_string(&mut query).context("could not read the query")?;
+            std::io::stdin()
+                .read_to_string(&mut query)
+                .context("could not read the query")?;
             query
         }
     };
@@ -38,10 +40,19 @@ pub(super) async fn run(args: SqlArgs, config: Config) -> anyhow::Result<ExitCod
         bail!("there is no query; try: watchtower sql \"SELECT count() FROM logs\"");
     }
     let client = client(&config)?;
-    let plain = if std::io::stdout().is_terminal() { "PrettyCompact" } else { "TSVWithNames" };
+    let plain = if std::io::stdout().is_terminal() {
+        "PrettyCompact"
+    } else {
+        "TSVWithNames"
+    };
     let format = args.format.as_deref().unwrap_or(plain);
-    let settings = [("default_format", format), ("database", config.store.database.as_str())];
-    let answer = client.select(&query, &settings, &[], Duration::from_secs(args.timeout)).await?;
+    let settings = [
+        ("default_format", format),
+        ("database", config.store.database.as_str()),
+    ];
+    let answer = client
+        .select(&query, &settings, &[], Duration::from_secs(args.timeout))
+        .await?;
     match std::io::stdout().lock().write_all(&answer) {
         Err(error) if !is_closed_pipe(&error) => Err(error).context("could not print the answer"),
         _ => Ok(ExitCode::SUCCESS),
@@ -60,9 +71,14 @@ fn client(config: &Config) -> anyhow::Result<Client> {
 
 /// Prints the DDL.
 pub(super) fn schema(config: &Config) -> anyhow::Result<ExitCode> {
-    let text: String = store::statements(config).iter().map(|statement| format!("{statement};\n\n")).collect();
+    let text: String = store::statements(config)
+        .iter()
+        .map(|statement| format!("{statement};\n\n"))
+        .collect();
     match std::io::stdout().lock().write_all(text.as_bytes()) {
-        Err(error) if !is_closed_pipe(&error) => Err(error).context("could not print the statements"),
+        Err(error) if !is_closed_pipe(&error) => {
+            Err(error).context("could not print the statements")
+        }
         _ => Ok(ExitCode::SUCCESS),
     }
 }

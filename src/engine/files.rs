@@ -43,7 +43,10 @@ pub(super) struct Passwords {
 
 impl Passwords {
     pub(super) fn random() -> Result<Passwords, getrandom::Error> {
-        Ok(Passwords { daemon: random()?, reader: random()? })
+        Ok(Passwords {
+            daemon: random()?,
+            reader: random()?,
+        })
     }
 }
 
@@ -86,7 +89,10 @@ impl Files {
     /// Writes down how to reach the running engine, for `watchtower sql`; the file is its owner's only.
     pub(super) fn write_access(&self, port: u16, passwords: &Passwords) -> Result<(), Error> {
         let password = passwords.reader.expose();
-        self.replace(&self.access, &format!("http://127.0.0.1:{port}\n{READER}\n{password}\n"))
+        self.replace(
+            &self.access,
+            &format!("http://127.0.0.1:{port}\n{READER}\n{password}\n"),
+        )
     }
 
     fn replace(&self, path: &Path, text: &str) -> Result<(), Error> {
@@ -260,5 +266,9 @@ pub fn access(state_dir: &Path) -> Result<Endpoint, Error> {
     let text = fs::read_to_string(&path).map_err(Error::io("access", &path))?;
     let mut lines = text.lines();
     let mut next = || lines.next().unwrap_or_default().to_owned();
-    Ok(Endpoint { url: next(), user: next(), password: Secret::new(next()) })
+    Ok(Endpoint {
+        url: next(),
+        user: next(),
+        password: Secret::new(next()),
+    })
 }

@@ -69,7 +69,7 @@ async fn call(door: &Door, request: Request) -> Result<Outcome, Reject> {
             message,
             permit,
             wait,
-            |body, context, builder| decode::decode_protobuf(body, context, builder),
+            decode::decode_protobuf,
         )
         .await?;
     Ok(outcome)

@@ -23,14 +23,23 @@ fn send(address: SocketAddr, next: &AtomicU64, stop: &AtomicBool) -> Vec<u64> {
             pause(Duration::from_millis(20));
             continue;
         };
-        stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(10)))
+            .unwrap();
         let mut reader = BufReader::new(stream.try_clone().unwrap());
         while !stop.load(Ordering::Relaxed) {
             let first = next.fetch_add(RECORDS_PER_REQUEST, Ordering::Relaxed);
             let numbers = first..first + RECORDS_PER_REQUEST;
-            let body: String =
-                numbers.clone().map(|n| format!("{{\"message\":\"record {n}\",\"service\":\"crash\",\"n\":{n}}}\n")).collect();
-            let head = format!("POST /api/logs HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n", body.len());
+            let body: String = numbers
+                .clone()
+                .map(|n| {
+                    format!("{{\"message\":\"record {n}\",\"service\":\"crash\",\"n\":{n}}}\n")
+                })
+                .collect();
+            let head = format!(
+                "POST /api/logs HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n",
+                body.len()
+            );
             if (&stream).write_all((head + &body).as_bytes()).is_err() {
                 break;
             }
@@ -71,11 +80,29 @@ fn kills_lose_nothing_and_double_nothing(extra: &str) {
     for row in daemon.sql("SELECT attributes['n'] FROM logs WHERE service = 'crash'") {
         *stored.entry(row[0].parse().unwrap()).or_default() += 1;
     }
-    assert!(acknowledged.len() > 500, "only {} records were acknowledged", acknowledged.len());
-    let lost: Vec<_> = acknowledged.iter().filter(|n| !stored.contains_key(n)).collect();
+    assert!(
+        acknowledged.len() > 500,
+        "only {} records were acknowledged",
+        acknowledged.len()
+    );
+    let lost: Vec<_> = acknowledged
+        .iter()
+        .filter(|n| !stored.contains_key(n))
+        .collect();
     let doubled: Vec<_> = stored.iter().filter(|(_, count)| **count > 1).collect();
-    assert!(lost.is_empty(), "{} of {} lost: {:?}", lost.len(), acknowledged.len(), &lost[..lost.len().min(20)]);
-    assert!(doubled.is_empty(), "{} doubled: {:?}", doubled.len(), &doubled[..doubled.len().min(20)]);
+    assert!(
+        lost.is_empty(),
+        "{} of {} lost: {:?}",
+        lost.len(),
+        acknowledged.len(),
+        &lost[..lost.len().min(20)]
+    );
+    assert!(
+        doubled.is_empty(),
+        "{} doubled: {:?}",
+        doubled.len(),
+        &doubled[..doubled.len().min(20)]
+    );
 }
 
 #[test]
@@ -86,5 +113,8 @@ fn kills_lose_nothing_and_double_nothing_with_the_disk_queue() {
 #[test]
 fn kills_lose_nothing_and_double_nothing_with_redis() {
     let redis = Redis::start();
-    kills_lose_nothing_and_double_nothing(&format!("queue:\n  kind: redis\n  redis:\n    url: {}\n", redis.url()));
+    kills_lose_nothing_and_double_nothing(&format!(
+        "queue:\n  kind: redis\n  redis:\n    url: {}\n",
+        redis.url()
+    ));
 }

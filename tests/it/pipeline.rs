@@ -20,12 +20,18 @@ use crate::support::{http, sse};
 const SOON: Duration = Duration::from_secs(20);
 
 fn now_nanos() -> u64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    let since = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap();
     u64::try_from(since.as_nanos()).unwrap()
 }
 
 fn pair(key: &str, value: Value) -> KeyValue {
-    KeyValue { key: key.into(), value: Some(AnyValue { value: Some(value) }), ..KeyValue::default() }
+    KeyValue {
+        key: key.into(),
+        value: Some(AnyValue { value: Some(value) }),
+        ..KeyValue::default()
+    }
 }
 
 fn text(value: &str) -> Value {
@@ -39,8 +45,13 @@ fn otlp(message: &str, time: u64) -> ExportLogsServiceRequest {
         observed_time_unix_nano: time + 5,
         severity_number: 17,
         severity_text: "ERROR".into(),
-        body: Some(AnyValue { value: Some(text(message)) }),
-        attributes: vec![pair("http.status_code", Value::IntValue(503)), pair("peer", text("db"))],
+        body: Some(AnyValue {
+            value: Some(text(message)),
+        }),
+        attributes: vec![
+            pair("http.status_code", Value::IntValue(503)),
+            pair("peer", text("db")),
+        ],
         trace_id: (1..=16).collect(),
         span_id: (1..=8).collect(),
         flags: 1,
@@ -86,9 +97,14 @@ fn otlp_json(message: &str, time: u64) -> String {
 }
 
 fn send_grpc(daemon: &Daemon, request: ExportLogsServiceRequest, gzip: bool) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     let answer = runtime.block_on(async {
-        let mut client = LogsServiceClient::connect(format!("http://{}", daemon.grpc)).await.unwrap();
+        let mut client = LogsServiceClient::connect(format!("http://{}", daemon.grpc))
+            .await
+            .unwrap();
         if gzip {
             client = client.send_compressed(tonic::codec::CompressionEncoding::Gzip);
         }
@@ -116,7 +132,10 @@ fn send_through_every_door(daemon: &Daemon) -> Vec<(String, &'static str, u64)> 
     let body = otlp(&message, at).encode_to_vec();
     let answer = http::post(daemon.http, "/v1/logs", "application/x-protobuf", &body).unwrap();
     assert_eq!((answer.status, answer.body.as_slice()), (200, &b""[..]));
-    assert_eq!(answer.header("content-type"), Some("application/x-protobuf"));
+    assert_eq!(
+        answer.header("content-type"),
+        Some("application/x-protobuf")
+    );
 
     let (message, at) = next("http json", "otlp_http");
     let body = otlp_json(&message, at);
@@ -129,7 +148,12 @@ fn send_through_every_door(daemon: &Daemon) -> Vec<(String, &'static str, u64)> 
         "trace_id":"0102030405060708090a0b0c0d0e0f10","span_id":"0102030405060708","http":{{"status_code":503}},"peer":"db"}}"#
     );
     let answer = http::post(daemon.web, "/api/logs", "application/json", body.as_bytes()).unwrap();
-    assert_eq!((answer.status, answer.json()["accepted"].as_u64()), (202, Some(1)), "{}", answer.text());
+    assert_eq!(
+        (answer.status, answer.json()["accepted"].as_u64()),
+        (202, Some(1)),
+        "{}",
+        answer.text()
+    );
     sent
 }
 
@@ -151,9 +175,15 @@ fn check_record(record: &serde_json::Value, receiver: &str, time: u64) {
     assert_eq!(record["attributes"]["peer"], "db", "{record}");
     if receiver != "json" {
         assert_eq!(record["event_name"], "checkout.failed", "{record}");
-        assert_eq!((&record["scope_name"], &record["scope_version"]), (&"shop.orders".into(), &"2.1".into()));
+        assert_eq!(
+            (&record["scope_name"], &record["scope_version"]),
+            (&"shop.orders".into(), &"2.1".into())
+        );
         assert_eq!(record["resource"]["host.name"], "node-1", "{record}");
-        assert_eq!((&record["severity_number"], &record["severity_text"]), (&17.into(), &"ERROR".into()));
+        assert_eq!(
+            (&record["severity_number"], &record["severity_text"]),
+            (&17.into(), &"ERROR".into())
+        );
         assert_eq!(record["trace_flags"], 1, "{record}");
     }
 }
@@ -161,13 +191,23 @@ fn check_record(record: &serde_json::Value, receiver: &str, time: u64) {
 fn every_door_reaches_everything(dir: &Path, extra: &str) {
     let daemon = Daemon::start(dir, extra);
     let stream = sse::Stream::open(daemon.web, "/api/logs/stream?backlog=0", &[]);
+    for (name, value) in [
+        ("content-type", "text/event-stream"),
+        ("cache-control", "no-store, no-transform"),
+        ("x-accel-buffering", "no"),
+        ("content-encoding", ""),
+    ] {
+        assert_eq!(stream.header(name).unwrap_or_default(), value, "{name}");
+    }
     let hello = stream.next(SOON).unwrap();
     assert_eq!(hello.kind, "hello");
     let sent = send_through_every_door(&daemon);
 
     let live = stream.records(sent.len(), SOON);
     daemon.wait_stored();
-    let found = http::get(daemon.web, "/api/logs?order=oldest&service=checkout").unwrap().json();
+    let found = http::get(daemon.web, "/api/logs?order=oldest&service=checkout")
+        .unwrap()
+        .json();
     let found = found["records"].as_array().unwrap();
     assert_eq!(found.len(), sent.len());
     for ((message, receiver, time), (live, found)) in sent.iter().zip(live.iter().zip(found)) {
@@ -194,7 +234,13 @@ fn check_rows(daemon: &Daemon, sent: &[(String, &'static str, u64)]) {
         .iter()
         .map(|(message, receiver, time)| {
             let rest = [
-                "error", "checkout", "prod", "0102030405060708090a0b0c0d0e0f10", "0102030405060708", "503", "17",
+                "error",
+                "checkout",
+                "prod",
+                "0102030405060708090a0b0c0d0e0f10",
+                "0102030405060708",
+                "503",
+                "17",
             ];
             let first = [message.clone(), (*receiver).to_owned(), time.to_string()];
             first.into_iter().chain(rest.map(str::to_owned)).collect()
@@ -207,7 +253,12 @@ fn check_rows(daemon: &Daemon, sent: &[(String, &'static str, u64)]) {
 
 fn check_one_filter(daemon: &Daemon) {
     let count = |query: &str| {
-        http::get(daemon.web, &format!("/api/logs?{query}")).unwrap().json()["records"].as_array().unwrap().len()
+        http::get(daemon.web, &format!("/api/logs?{query}"))
+            .unwrap()
+            .json()["records"]
+            .as_array()
+            .unwrap()
+            .len()
     };
     assert_eq!(count("text=THROUGH%20grpc"), 2);
     assert_eq!(count("level=error&environment=prod"), 5);
@@ -243,19 +294,68 @@ fn every_door_reaches_store_search_and_stream_with_redis_and_a_remote_store() {
 fn bad_input_is_refused_with_a_reason_and_costs_nothing_else() {
     let dir = tempfile::tempdir().unwrap();
     let daemon = Daemon::start(dir.path(), "");
-    let bad = http::post(daemon.http, "/v1/logs", "application/x-protobuf", b"\x0a\xff\xff\xff\xff\x0f").unwrap();
-    assert_eq!((bad.status, bad.header("content-type")), (400, Some("application/x-protobuf")));
-    let bad = http::post(daemon.http, "/v1/logs", "application/json", b"{\"resourceLogs\": [").unwrap();
+    let bad = http::post(
+        daemon.http,
+        "/v1/logs",
+        "application/x-protobuf",
+        b"\x0a\xff\xff\xff\xff\x0f",
+    )
+    .unwrap();
+    assert_eq!(
+        (bad.status, bad.header("content-type")),
+        (400, Some("application/x-protobuf"))
+    );
+    let bad = http::post(
+        daemon.http,
+        "/v1/logs",
+        "application/json",
+        b"{\"resourceLogs\": [",
+    )
+    .unwrap();
     assert_eq!((bad.status, bad.json()["code"].as_u64()), (400, Some(3)));
     let bad = http::post(daemon.http, "/v1/logs", "text/plain", b"hello").unwrap();
     assert_eq!(bad.status, 415);
-    let bad = http::post(daemon.web, "/api/logs", "application/json", b"not json at all").unwrap();
+    let bad = http::post(
+        daemon.web,
+        "/api/logs",
+        "application/json",
+        b"not json at all",
+    )
+    .unwrap();
     assert_eq!(bad.status, 400, "{}", bad.text());
     let mixed = b"{\"message\":\"a\"}\n{\"mess\n7\n{\"message\":\"b\"}\n";
-    let answer = http::post(daemon.web, "/api/logs", "application/x-ndjson", mixed).unwrap().json();
+    let answer = http::post(daemon.web, "/api/logs", "application/x-ndjson", mixed)
+        .unwrap()
+        .json();
     assert_eq!(answer["accepted"], 2, "{answer}");
-    let indexes: Vec<_> = answer["rejected"].as_array().unwrap().iter().map(|one| one["index"].as_u64()).collect();
+    let indexes: Vec<_> = answer["rejected"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["index"].as_u64())
+        .collect();
     assert_eq!(indexes, [Some(1), Some(2)]);
     daemon.wait_stored();
-    assert_eq!(daemon.sql("SELECT message FROM logs ORDER BY id"), [["a"], ["b"]]);
+    assert_eq!(
+        daemon.sql("SELECT message FROM logs ORDER BY id"),
+        [["a"], ["b"]]
+    );
+}
+
+#[test]
+fn a_store_that_is_away_costs_no_record_and_holds_up_no_stop() {
+    let dir = tempfile::tempdir().unwrap();
+    let daemon = Daemon::start_unready(dir.path(), "store:\n  url: http://127.0.0.1:9\n");
+    let answer = http::post(daemon.web, "/api/logs", "application/json", b"{\"message\":\"kept\"}").unwrap();
+    assert_eq!(answer.status, 202);
+    let status = daemon.status();
+    assert_eq!((&status["pipeline"]["queued"], &status["pipeline"]["store"]["ok"]), (&1.into(), &false.into()));
+    let search = http::get(daemon.web, "/api/logs").unwrap();
+    assert_eq!((search.status, search.json()["code"].as_str()), (503, Some("unavailable")));
+    assert!(daemon.stop().success());
+
+    // With the store back, here the embedded one, it is stored.
+    let daemon = Daemon::start(dir.path(), "");
+    daemon.wait_stored();
+    assert_eq!(daemon.sql("SELECT message FROM logs"), [["kept"]]);
 }

@@ -64,7 +64,7 @@ impl<'a> Wire<'a> {
     #[inline(always)]
     pub(super) fn key(&mut self) -> Result<Key, Damage> {
         match self.rest.split_first() {
-            Some((&byte, rest)) if byte < 0x80 && byte >= 8 => {
+            Some((&byte, rest)) if (8..0x80).contains(&byte) => {
                 self.rest = rest;
                 Ok(Key(byte.into()))
             }

@@ -46,11 +46,23 @@ impl Daemon {
             dir.join("state").display()
         );
         std::fs::write(&config, text).unwrap();
-        Daemon { child: None, dir: dir.to_owned(), config, grpc, http, web, log: dir.join("daemon.log") }
+        Daemon {
+            child: None,
+            dir: dir.to_owned(),
+            config,
+            grpc,
+            http,
+            web,
+            log: dir.join("daemon.log"),
+        }
     }
 
     fn spawn(mut self) -> Daemon {
-        let log = std::fs::File::options().create(true).append(true).open(&self.log).unwrap();
+        let log = std::fs::File::options()
+            .create(true)
+            .append(true)
+            .open(&self.log)
+            .unwrap();
         let child = Command::new(env!("CARGO_BIN_EXE_watchtower"))
             .args(["--config", self.config.to_str().unwrap(), "serve"])
             .stdin(Stdio::null())
@@ -65,7 +77,9 @@ impl Daemon {
     /// Waits until it takes records and the store answers.
     fn wait_ready(&self) {
         self.wait_for("/readyz");
-        self.wait_until("the store is up", || self.status()["pipeline"]["store"]["ok"] == true);
+        self.wait_until("the store is up", || {
+            self.status()["pipeline"]["store"]["ok"] == true
+        });
     }
 
     fn wait_for(&self, path: &str) {
@@ -77,7 +91,11 @@ impl Daemon {
     pub(crate) fn wait_until(&self, what: &str, holds: impl Fn() -> bool) {
         let end = Instant::now() + PATIENCE;
         while !holds() {
-            assert!(Instant::now() < end, "{what}: not within {PATIENCE:?}; the daemon's log:\n{}", self.log_text());
+            assert!(
+                Instant::now() < end,
+                "{what}: not within {PATIENCE:?}; the daemon's log:\n{}",
+                self.log_text()
+            );
             super::pause(Duration::from_millis(20));
         }
     }
@@ -89,25 +107,32 @@ impl Daemon {
 
     /// Waits until everything accepted is stored.
     pub(crate) fn wait_stored(&self) {
-        self.wait_until("the queue is empty", || self.status()["pipeline"]["queued"] == 0);
+        self.wait_until("the queue is empty", || {
+            self.status()["pipeline"]["queued"] == 0
+        });
     }
 
     /// What `watchtower sql` prints for a query, as lines of tab-separated fields.
     pub(crate) fn sql(&self, query: &str) -> Vec<Vec<String>> {
         let config = self.config.to_str().unwrap();
-        let output = watchtower(&["--config", config, "sql", "--format", "TSVRaw", query], "");
+        let output = watchtower(
+            &["--config", config, "sql", "--format", "TSVRaw", query],
+            "",
+        );
         let text = String::from_utf8(output.stdout).unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        text.lines().map(|line| line.split('\t').map(str::to_owned).collect()).collect()
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        text.lines()
+            .map(|line| line.split('\t').map(str::to_owned).collect())
+            .collect()
     }
 
     /// What the daemon wrote to standard error.
     pub(crate) fn log_text(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
-    }
-
-    pub(crate) fn pid(&self) -> u32 {
-        self.child.as_ref().unwrap().id()
     }
 
     /// Kills it as a power cut would (SIGKILL) and starts it again on the same directory.
@@ -137,7 +162,11 @@ impl Daemon {
             if let Some(status) = child.try_wait().unwrap() {
                 return status;
             }
-            assert!(Instant::now() < end, "did not stop in {PATIENCE:?}; its log:\n{}", self.log_text());
+            assert!(
+                Instant::now() < end,
+                "did not stop in {PATIENCE:?}; its log:\n{}",
+                self.log_text()
+            );
             super::pause(Duration::from_millis(20));
         }
     }
@@ -167,6 +196,11 @@ pub(crate) fn watchtower(args: &[&str], stdin: &str) -> std::process::Output {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    child.stdin.take().unwrap().write_all(stdin.as_bytes()).unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(stdin.as_bytes())
+        .unwrap();
     child.wait_with_output().unwrap()
 }

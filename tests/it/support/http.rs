@@ -14,7 +14,10 @@ pub(crate) struct Answer {
 
 impl Answer {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+        self.headers
+            .iter()
+            .find(|(key, _)| key.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.as_str())
     }
 
     pub(crate) fn text(&self) -> String {
@@ -22,7 +25,8 @@ impl Answer {
     }
 
     pub(crate) fn json(&self) -> serde_json::Value {
-        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error} in {:?}", self.text()))
+        serde_json::from_slice(&self.body)
+            .unwrap_or_else(|error| panic!("{error} in {:?}", self.text()))
     }
 }
 
@@ -30,8 +34,19 @@ pub(crate) fn get(address: SocketAddr, path: &str) -> std::io::Result<Answer> {
     request(address, "GET", path, &[], b"")
 }
 
-pub(crate) fn post(address: SocketAddr, path: &str, content_type: &str, body: &[u8]) -> std::io::Result<Answer> {
-    request(address, "POST", path, &[("content-type", content_type)], body)
+pub(crate) fn post(
+    address: SocketAddr,
+    path: &str,
+    content_type: &str,
+    body: &[u8],
+) -> std::io::Result<Answer> {
+    request(
+        address,
+        "POST",
+        path,
+        &[("content-type", content_type)],
+        body,
+    )
 }
 
 /// Sends one request on a connection of its own.
@@ -61,7 +76,12 @@ pub(crate) fn request(
 /// Reads status, headers and body.
 pub(crate) fn read_answer(reader: &mut impl BufRead) -> std::io::Result<Answer> {
     let (status, headers) = read_head(reader)?;
-    let find = |name: &str| headers.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.clone());
+    let find = |name: &str| {
+        headers
+            .iter()
+            .find(|(key, _)| key.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.clone())
+    };
     let mut body = Vec::new();
     if find("transfer-encoding").is_some_and(|value| value.contains("chunked")) {
         while let Some(chunk) = read_chunk(reader)? {
@@ -73,14 +93,21 @@ pub(crate) fn read_answer(reader: &mut impl BufRead) -> std::io::Result<Answer> 
     } else {
         reader.read_to_end(&mut body)?;
     }
-    Ok(Answer { status, headers, body })
+    Ok(Answer {
+        status,
+        headers,
+        body,
+    })
 }
 
 /// Reads the status line and the headers.
-pub(crate) fn read_head(reader: &mut impl BufRead) -> std::io::Result<(u16, Vec<(String, String)>)> {
+pub(crate) fn read_head(
+    reader: &mut impl BufRead,
+) -> std::io::Result<(u16, Vec<(String, String)>)> {
     let line = read_line(reader)?;
     let status = line.split(' ').nth(1).and_then(|code| code.parse().ok());
-    let status = status.ok_or_else(|| std::io::Error::other(format!("not a status line: {line:?}")))?;
+    let status =
+        status.ok_or_else(|| std::io::Error::other(format!("not a status line: {line:?}")))?;
     let mut headers = Vec::new();
     loop {
         let line = read_line(reader)?;

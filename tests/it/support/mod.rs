@@ -35,7 +35,10 @@ pub(crate) fn clickhouse() -> ClickHouse {
             tokio::runtime::Runtime::new().unwrap().block_on(async {
                 let engine = TestEngine::start().await;
                 let client = Client::new(engine.engine().endpoint()).unwrap();
-                client.execute("CREATE DATABASE IF NOT EXISTS watchtower").await.unwrap();
+                client
+                    .execute("CREATE DATABASE IF NOT EXISTS watchtower")
+                    .await
+                    .unwrap();
                 send.send(engine.endpoint().await).unwrap();
                 std::future::pending::<()>().await;
             });
@@ -98,7 +101,10 @@ impl ClickHouse {
 }
 
 /// Waits. Tests look again and again at a process of their own; there is nothing to be woken by.
-#[expect(clippy::disallowed_methods, reason = "tests are threads of their own, not tasks")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests are threads of their own, not tasks"
+)]
 pub(crate) fn pause(time: Duration) {
     std::thread::sleep(time);
 }

@@ -13,8 +13,16 @@ pub(crate) struct Redis {
 
 impl Redis {
     pub(crate) fn start() -> Redis {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let mut redis = Redis { dir: tempfile::tempdir().unwrap(), port, child: None };
+        let port = TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap()
+            .port();
+        let mut redis = Redis {
+            dir: tempfile::tempdir().unwrap(),
+            port,
+            child: None,
+        };
         redis.run();
         redis
     }
@@ -22,8 +30,22 @@ impl Redis {
     /// Starts it, again on what it had written.
     pub(crate) fn run(&mut self) {
         let child = Command::new("redis-server")
-            .args(["--port", &self.port.to_string(), "--bind", "127.0.0.1", "--save", ""])
-            .args(["--dir", self.dir.path().to_str().unwrap(), "--appendonly", "yes", "--appendfsync", "always"])
+            .args([
+                "--port",
+                &self.port.to_string(),
+                "--bind",
+                "127.0.0.1",
+                "--save",
+                "",
+            ])
+            .args([
+                "--dir",
+                self.dir.path().to_str().unwrap(),
+                "--appendonly",
+                "yes",
+                "--appendfsync",
+                "always",
+            ])
             .stdout(Stdio::null())
             .spawn()
             .expect("redis-server is installed; scripts/test installs it");
