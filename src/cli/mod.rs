@@ -74,6 +74,8 @@ enum Command {
     Search(search::SearchArgs),
     /// Send one log to a running daemon, to try it
     Send(send::SendArgs),
+    /// Print the SQL that makes the tables, for a database the daemon may not make tables in
+    Schema,
     /// Run the embedded ClickHouse engine; the daemon does this by itself
     #[command(hide = true)]
     Engine(crate::engine::ChildArgs),
@@ -90,6 +92,7 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Tail(args) => wait_for(tail::run(args)),
         Command::Search(args) => wait_for(search::run(args)),
         Command::Send(args) => wait_for(send::run(args)),
+        Command::Schema => print_schema(&cli.config.load()?),
         Command::Engine(args) => {
             crate::engine::run_child(&args)?;
             Ok(ExitCode::SUCCESS)
@@ -114,6 +117,16 @@ fn say(text: &str) {
 /// Whether the reader of our output went away, as `head` does when it has enough.
 fn is_closed_pipe(error: &std::io::Error) -> bool {
     error.kind() == std::io::ErrorKind::BrokenPipe
+}
+
+fn print_schema(config: &Config) -> anyhow::Result<ExitCode> {
+    let statements = crate::store::statements(config);
+    let mut sql = statements.join(";\n\n");
+    sql.push_str(";\n");
+    match std::io::stdout().lock().write_all(sql.as_bytes()) {
+        Err(error) if !is_closed_pipe(&error) => Err(error.into()),
+        _ => Ok(ExitCode::SUCCESS),
+    }
 }
 
 /// Loads the configuration of a daemon and begins its log.
@@ -145,6 +158,16 @@ mod tests {
     #[test]
     fn no_two_flags_are_in_each_others_way() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_engine_has_a_configuration_of_its_own() {
+        let line = "watchtower engine --path p --config mine --port 1 --library l";
+        let cli = Cli::try_parse_from(line.split(' ')).unwrap();
+        let Some(Command::Engine(args)) = cli.command else {
+            panic!("another command")
+        };
+        assert!(format!("{args:?}").contains("config: \"mine\""), "{args:?}");
     }
 
     #[test]
