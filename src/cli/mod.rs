@@ -6,6 +6,7 @@ mod filter;
 mod line;
 mod search;
 mod send;
+mod sql;
 mod sse;
 mod tail;
 
@@ -72,6 +73,10 @@ enum Command {
     Tail(tail::TailArgs),
     /// Print stored logs
     Search(search::SearchArgs),
+    /// Run a query on the stored records, with ClickHouse's own SQL
+    Sql(sql::SqlArgs),
+    /// Print the statements that make the tables
+    Schema,
     /// Send one log to a running daemon, to try it
     Send(send::SendArgs),
     /// Print the SQL that makes the tables, for a database the daemon may not make tables in
@@ -91,6 +96,8 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Check(args) => check::run(&args, &cli.config),
         Command::Tail(args) => wait_for(tail::run(args)),
         Command::Search(args) => wait_for(search::run(args)),
+        Command::Sql(args) => wait_for(sql::run(args, cli.config.load()?)),
+        Command::Schema => sql::schema(&cli.config.load()?),
         Command::Send(args) => wait_for(send::run(args)),
         Command::Schema => print_schema(&cli.config.load()?),
         Command::Engine(args) => {

@@ -53,7 +53,6 @@ impl Daemon {
         let log = std::fs::File::options().create(true).append(true).open(&self.log).unwrap();
         let child = Command::new(env!("CARGO_BIN_EXE_watchtower"))
             .args(["--config", self.config.to_str().unwrap(), "serve"])
-            .env("WATCHTOWER_ENGINE_LIBRARY", super::engine::library())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log)
@@ -63,19 +62,43 @@ impl Daemon {
         self
     }
 
+    /// Waits until it takes records and the store answers.
     fn wait_ready(&self) {
         self.wait_for("/readyz");
+        self.wait_until("the store is up", || self.status()["pipeline"]["store"]["ok"] == true);
     }
 
     fn wait_for(&self, path: &str) {
+        let answered = || http::get(self.web, path).is_ok_and(|answer| answer.status == 200);
+        self.wait_until(path, answered);
+    }
+
+    /// Waits until something holds, or fails with the daemon's log.
+    pub fn wait_until(&self, what: &str, holds: impl Fn() -> bool) {
         let end = Instant::now() + PATIENCE;
-        while Instant::now() < end {
-            if http::get(self.web, path).is_ok_and(|answer| answer.status == 200) {
-                return;
-            }
-            super::pause(Duration::from_millis(50));
+        while !holds() {
+            assert!(Instant::now() < end, "{what}: not within {PATIENCE:?}; the daemon's log:\n{}", self.log_text());
+            super::pause(Duration::from_millis(20));
         }
-        panic!("{path} was not answered with 200 in {PATIENCE:?}; the daemon's log:\n{}", self.log_text());
+    }
+
+    /// `GET /api/status`.
+    pub fn status(&self) -> serde_json::Value {
+        http::get(self.web, "/api/status").map_or(serde_json::Value::Null, |answer| answer.json())
+    }
+
+    /// Waits until everything accepted is stored.
+    pub fn wait_stored(&self) {
+        self.wait_until("the queue is empty", || self.status()["pipeline"]["queued"] == 0);
+    }
+
+    /// What `watchtower sql` prints for a query, as lines of tab-separated fields.
+    pub fn sql(&self, query: &str) -> Vec<Vec<String>> {
+        let config = self.config.to_str().unwrap();
+        let output = watchtower(&["--config", config, "sql", "--format", "TSVRaw", query], "");
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        text.lines().map(|line| line.split('\t').map(str::to_owned).collect()).collect()
     }
 
     /// What the daemon wrote to standard error.
