@@ -79,8 +79,6 @@ enum Command {
     Schema,
     /// Send one log to a running daemon, to try it
     Send(send::SendArgs),
-    /// Print the SQL that makes the tables, for a database the daemon may not make tables in
-    Schema,
     /// Run the embedded ClickHouse engine; the daemon does this by itself
     #[command(hide = true)]
     Engine(crate::engine::ChildArgs),
@@ -99,7 +97,6 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Sql(args) => wait_for(sql::run(args, cli.config.load()?)),
         Command::Schema => sql::schema(&cli.config.load()?),
         Command::Send(args) => wait_for(send::run(args)),
-        Command::Schema => print_schema(&cli.config.load()?),
         Command::Engine(args) => {
             crate::engine::run_child(&args)?;
             Ok(ExitCode::SUCCESS)
@@ -124,16 +121,6 @@ fn say(text: &str) {
 /// Whether the reader of our output went away, as `head` does when it has enough.
 fn is_closed_pipe(error: &std::io::Error) -> bool {
     error.kind() == std::io::ErrorKind::BrokenPipe
-}
-
-fn print_schema(config: &Config) -> anyhow::Result<ExitCode> {
-    let statements = crate::store::statements(config);
-    let mut sql = statements.join(";\n\n");
-    sql.push_str(";\n");
-    match std::io::stdout().lock().write_all(sql.as_bytes()) {
-        Err(error) if !is_closed_pipe(&error) => Err(error.into()),
-        _ => Ok(ExitCode::SUCCESS),
-    }
 }
 
 /// Loads the configuration of a daemon and begins its log.
