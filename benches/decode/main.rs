@@ -1,6 +1,6 @@
 //! Speed of the walkers over one request, against prost and serde_json decoding the same bytes.
 //!
-//! `cargo run --release --example decode`
+//! `cargo run --release --example decode [part of a line's name]`
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -40,7 +40,8 @@ impl Sink for Counter {
 fn main() -> std::io::Result<()> {
     use std::io::Write;
     let mut out = std::io::stdout().lock();
-    writeln!(out, "{:38} {:>12} {:>10}", "", "records/s", "MB/s")?;
+    writeln!(out, "{:48} {:>12} {:>10}", "", "records/s", "MB/s")?;
+    let only = std::env::args().nth(1).unwrap_or_default();
     let context = Context::new(Receiver::OtlpHttp, NOW, &Config::default());
     for (name, num_records, num_attributes) in [
         ("1,000 records, 8 attributes", 1000, 8),
@@ -49,46 +50,45 @@ fn main() -> std::io::Result<()> {
     ] {
         let request = request(num_records, num_attributes);
         let body = request.encode_to_vec();
-        let mut line = |what: &str, bytes: usize, rate: f64| {
+        let mut line = |what: &str, bytes: usize, run: &dyn Fn()| {
             let name = format!("{name}: {what}");
+            if !name.contains(&only) {
+                return Ok(());
+            }
+            let rate = measure(num_records, run);
             let megabytes = rate * bytes as f64 / num_records as f64 / 1e6;
-            writeln!(out, "{name:38} {rate:>12.0} {megabytes:>10.0}")
+            writeln!(out, "{name:48} {rate:>12.0} {megabytes:>10.0}")
         };
-        let rate = measure(num_records, || {
+        line("prost", body.len(), &|| {
             black_box(ExportLogsServiceRequest::decode(black_box(&*body)).is_ok());
-        });
-        line("prost", body.len(), rate)?;
-        let rate = measure(num_records, || {
+        })?;
+        line("protobuf", body.len(), &|| {
             let mut sink = Counter::default();
             black_box(decode_protobuf(black_box(&body), &context, &mut sink).is_ok());
             assert_eq!(black_box(sink).records, num_records);
-        });
-        line("protobuf", body.len(), rate)?;
+        })?;
         let json = json(&request);
-        let rate = measure(num_records, || {
+        line("serde_json::Value", json.len(), &|| {
             let value = serde_json::from_slice::<serde_json::Value>(black_box(json.as_bytes()));
             black_box(value.is_ok());
-        });
-        line("serde_json::Value", json.len(), rate)?;
-        let rate = measure(num_records, || {
+        })?;
+        line("json", json.len(), &|| {
             let mut sink = Counter::default();
             black_box(decode_json(black_box(json.as_bytes()), &context, &mut sink).is_ok());
             assert_eq!(black_box(sink).records, num_records);
-        });
-        line("json", json.len(), rate)?;
+        })?;
         let lines = native(&request);
-        let rate = measure(num_records, || {
+        line("native", lines.len(), &|| {
             let mut sink = Counter::default();
             black_box(decode_native(black_box(lines.as_bytes()), &context, &mut sink).is_ok());
             assert_eq!(black_box(sink).records, num_records);
-        });
-        line("native", lines.len(), rate)?;
+        })?;
     }
     Ok(())
 }
 
 /// Records a second, the best of many runs.
-fn measure(num_records: usize, mut run: impl FnMut()) -> f64 {
+fn measure(num_records: usize, run: &dyn Fn()) -> f64 {
     let end = Instant::now() + RUN;
     let mut best = Duration::MAX;
     while Instant::now() < end {

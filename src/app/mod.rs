@@ -101,7 +101,7 @@ fn connect(config: &Config) -> anyhow::Result<(Option<Engine>, Client)> {
     if let Some(client) = Client::of(&config.store)? {
         return Ok((None, client));
     }
-    let engine = Engine::start(&config.engine, &config.state_dir, &config.store.database)?;
+    let engine = Engine::start(config)?;
     let client = Client::new(engine.endpoint())?;
     Ok((Some(engine), client))
 }

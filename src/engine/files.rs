@@ -231,7 +231,8 @@ fn users(database: &str, passwords: &Passwords) -> String {
         <query>GRANT {RIGHTS} ON {database}.*</query>
         <query>GRANT SELECT ON system.*</query>
         <query>GRANT CREATE TEMPORARY TABLE ON *.*</query>
-        <query>GRANT TABLE ENGINE ON *</query>
+        <query>GRANT TABLE ENGINE ON MergeTree</query>
+        <query>GRANT TABLE ENGINE ON ReplacingMergeTree</query>
       </grants>
     </{USER}>
     <{READER}>

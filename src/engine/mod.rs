@@ -20,6 +20,7 @@ mod child;
 mod files;
 mod library;
 mod supervisor;
+mod words;
 
 pub use child::{ChildArgs, run_child};
 pub use files::access;

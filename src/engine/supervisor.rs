@@ -1,6 +1,5 @@
 //! The daemon's side: starts the engine, starts it again, stops it.
 
-use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
@@ -13,8 +12,8 @@ use tokio::time::{Instant, sleep, timeout};
 use tracing::{info, warn};
 
 use super::files::{Files, Passwords, USER};
-use super::{Error, library};
-use crate::config;
+use super::{Error, library, words};
+use crate::config::{self, Config};
 use crate::store::{Client, Endpoint, EndpointSource};
 
 /// Longest time from start to first answer. A store that was killed reads its parts' metadata first.
@@ -42,11 +41,18 @@ impl Engine {
     ///
     /// # Errors
     /// When there is no engine to start, or its files cannot be written.
-    pub fn start(
-        engine: &config::Engine,
-        state_dir: &Path,
-        database: &str,
-    ) -> Result<Engine, Error> {
+    pub fn start(config: &Config) -> Result<Engine, Error> {
+        // Not by its path, under which an update may have put another version meanwhile.
+        Engine::start_with(Path::new("/proc/self/exe"), config)
+    }
+
+    /// As [`Engine::start`], where this process is not `watchtower`: runs `watchtower engine` from
+    /// that path.
+    ///
+    /// # Errors
+    /// As [`Engine::start`].
+    pub fn start_with(watchtower: &Path, config: &Config) -> Result<Engine, Error> {
+        let engine = &config.engine;
         let program = match &engine.binary {
             Some(path) if path.is_file() => Program::Binary(path.clone()),
             Some(path) => {
@@ -58,10 +64,11 @@ impl Engine {
             None => Program::Library(library::find(engine.library.as_deref())?),
         };
         let supervisor = Supervisor {
+            watchtower: watchtower.to_owned(),
             program,
-            files: Files::new(state_dir)?,
+            files: Files::new(&config.state_dir)?,
             config: engine.clone(),
-            database: database.to_owned(),
+            database: config.store.database.clone(),
         };
         // Faults of the state directory are told now, and not once a second.
         supervisor.write_files()?;
@@ -98,6 +105,7 @@ enum Program {
 }
 
 struct Supervisor {
+    watchtower: PathBuf,
     program: Program,
     files: Files,
     config: config::Engine,
@@ -185,9 +193,9 @@ impl Supervisor {
 
     async fn spawn(&self, port: u16) -> Result<Process, Error> {
         let failed = || Error::io("start", &self.files.dir);
-        let program = std::env::current_exe().map_err(failed())?;
-        let mut command = Command::new(program);
+        let mut command = Command::new(&self.watchtower);
         command
+            .arg0("watchtower")
             .arg("engine")
             .arg("--path")
             .arg(&self.files.data)
@@ -248,7 +256,7 @@ fn attend(
         child.wait().ok();
         return;
     }
-    log_lines(stderr);
+    words::log_lines(stderr);
     report(&mut child, exit);
 }
 
@@ -338,42 +346,4 @@ fn is_stopped(stopped: &watch::Receiver<bool>) -> bool {
 fn free_port() -> std::io::Result<u16> {
     let listener = std::net::TcpListener::bind(("127.0.0.1", 0))?;
     Ok(listener.local_addr()?.port())
-}
-
-/// Longest line of the engine that is passed on.
-const LINE_LIMIT: u64 = 2 << 10;
-/// Lines of the engine passed on in one minute; a broken disk repeats itself without end.
-const LINES_A_MINUTE: u32 = 30;
-
-fn log_lines(stderr: impl Read) {
-    let mut reader = BufReader::new(stderr);
-    let mut line = Vec::new();
-    let mut minute = std::time::Instant::now();
-    let mut passed = 0;
-    let mut held_back = 0u64;
-    loop {
-        line.clear();
-        match (&mut reader).take(LINE_LIMIT).read_until(b'\n', &mut line) {
-            Ok(0) => return,
-            Ok(_) => {}
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
-            Err(_) => return,
-        }
-        if minute.elapsed() >= Duration::from_secs(60) {
-            if held_back > 0 {
-                warn!(lines = held_back, "engine said more");
-            }
-            (minute, passed, held_back) = (std::time::Instant::now(), 0, 0);
-        }
-        if passed == LINES_A_MINUTE {
-            held_back += 1;
-            continue;
-        }
-        passed += 1;
-        let text = String::from_utf8_lossy(&line);
-        let text = text.trim();
-        if !text.is_empty() {
-            warn!(engine = text, "engine says");
-        }
-    }
 }

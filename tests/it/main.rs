@@ -5,5 +5,7 @@
 )]
 
 mod command_line;
+mod engine;
 mod frame_clickhouse;
+mod store_writer;
 mod support;

@@ -21,7 +21,7 @@ pub(super) struct Endpoint {
 
 #[derive(Clone)]
 enum Target {
-    One(Client),
+    One(Box<Client>),
     /// Asks the sentinels for the master at every connection.
     Sentinel(std::sync::Arc<tokio::sync::Mutex<SentinelClient>>),
 }
@@ -56,7 +56,7 @@ impl Endpoint {
                     let settings = info.redis_settings().clone();
                     info = info.set_redis_settings(settings.set_password(config.password.expose()));
                 }
-                Target::One(Client::open(info).map_err(|error| bad(&error))?)
+                Target::One(Box::new(Client::open(info).map_err(|error| bad(&error))?))
             }
         };
         Ok(Endpoint {
@@ -116,8 +116,7 @@ fn sentinel_client(
         };
         addresses.push(ConnectionAddr::Tcp(host.to_owned(), port));
     }
-    let mut builder =
-        SentinelClientBuilder::new(addresses, master.to_owned(), SentinelServerType::Master)?;
+    let mut builder = SentinelClientBuilder::new(addresses, master, SentinelServerType::Master)?;
     if let Some(mode) = tls {
         builder = builder.set_client_to_redis_tls_mode(mode);
     }

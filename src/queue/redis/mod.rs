@@ -112,6 +112,9 @@ impl RedisQueue {
     }
 
     /// See [`super::Queue::append`].
+    ///
+    /// # Errors
+    /// When nothing was written.
     pub fn append(
         &self,
         frame: Frame,

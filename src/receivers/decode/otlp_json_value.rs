@@ -97,7 +97,7 @@ pub(super) fn text<'a>(
         match Member::named(&key) {
             // Null is the same as no member at all.
             _ if reader.null()? => {}
-            None => drop(reader.skip()?),
+            None => reader.pass()?,
             Some(member @ (Member::Array | Member::Map)) => {
                 value = Some(container_text(reader, member, limit, repairs)?);
             }
@@ -144,7 +144,7 @@ fn write(
             _ if reader.null()? => continue,
             Some(member) => member,
             None => {
-                reader.skip()?;
+                reader.pass()?;
                 continue;
             }
         };
@@ -171,7 +171,7 @@ fn write_container(
 ) -> Result<(), Damage> {
     if depth == MAX_DEPTH {
         repairs.too_deep += 1;
-        reader.skip()?;
+        reader.pass()?;
         out.raw("null");
         return Ok(());
     }
@@ -182,7 +182,7 @@ fn write_container(
         Kind::Object => out.raw(empty),
         _ => {
             repairs.odd_values += 1;
-            reader.skip()?;
+            reader.pass()?;
             out.raw("null");
             return Ok(());
         }
@@ -193,7 +193,7 @@ fn write_container(
             out.truncate(start);
             write_values(reader, member, out, depth, repairs)?;
         } else {
-            reader.skip()?;
+            reader.pass()?;
         }
     }
     Ok(())
@@ -213,7 +213,7 @@ fn write_values(
     let mut members = reader.enter();
     while reader.next_element(&mut members)? {
         if out.is_full() {
-            reader.skip()?;
+            reader.pass()?;
         } else {
             written.next(out);
             write(reader, out, depth + 1, repairs)?;
@@ -234,7 +234,7 @@ fn write_map(
     while reader.next_element(&mut members)? {
         if out.is_full() || reader.kind()? != Kind::Object {
             repairs.odd_values += u32::from(!out.is_full());
-            reader.skip()?;
+            reader.pass()?;
             continue;
         }
         let from = out.len();
@@ -248,7 +248,7 @@ fn write_map(
                     out.truncate(from);
                     write(reader, out, depth + 1, repairs)?;
                 }
-                _ => drop(reader.skip()?),
+                _ => reader.pass()?,
             }
         }
         match entry_key {
@@ -271,7 +271,7 @@ fn scalar<'a>(
 ) -> Result<Option<Scalar<'a>>, Damage> {
     if member == Member::StringTableRef {
         repairs.string_table_refs += 1;
-        reader.skip()?;
+        reader.pass()?;
         return Ok(None);
     }
     if reader.kind()? == Kind::Number {
@@ -337,7 +337,7 @@ fn bare<'a>(reader: &mut Reader<'a>, repairs: &mut Repairs) -> Result<Option<Sca
         }
         Kind::Object | Kind::Array => {
             repairs.odd_values += 1;
-            reader.skip()?;
+            reader.pass()?;
             None
         }
     })

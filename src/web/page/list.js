@@ -7,6 +7,7 @@ import { fillRow, makeRow } from './row.js';
 
 const MAX_ROWS = 200;
 const OVERSCAN = 12;
+const PAUSED_BAR = 64;
 
 export class List {
   constructor(root, sizer, handlers) {
@@ -67,16 +68,14 @@ export class List {
 
   render() {
     const { first, end } = this.snapshot;
-    const height = (end - first) * this.rowHeight + this.openHeight;
-    // Few lines stand at the bottom edge, where new ones come.
-    const lead = Math.max(0, this.viewHeight - height);
-    this.sizer.style.height = `${height + lead}px`;
-    this.lead = lead;
-    if (this.following) this.root.scrollTop = height + lead;
-    this.lastTop = this.root.scrollTop;
-    const top = this.root.scrollTop - lead;
-    let from = Math.max(first, this.placeAt(Math.max(0, top)) - OVERSCAN);
-    let to = Math.min(end, this.placeAt(Math.max(0, top) + this.viewHeight) + 1 + OVERSCAN);
+    // Room for the bar that says "paused", so that it covers no line for good.
+    const height = (end - first) * this.rowHeight + this.openHeight + (this.following ? 0 : PAUSED_BAR);
+    this.sizer.style.height = `${height}px`;
+    if (this.following) this.root.scrollTop = height;
+    const top = this.root.scrollTop;
+    this.lastTop = top;
+    let from = Math.max(first, this.placeAt(top) - OVERSCAN);
+    let to = Math.min(end, this.placeAt(top + this.viewHeight) + 1 + OVERSCAN);
     if (to - from > MAX_ROWS) { from = Math.max(first, to - MAX_ROWS); to = from + MAX_ROWS; }
     this.ask(from, to);
     this.place(from, to);
@@ -102,7 +101,9 @@ export class List {
       }
       row.item = item;
       row.place = place;
-      row.style.transform = `translateY(${this.top(place) + this.lead}px)`;
+      // Elements stand in no order in the document; this is theirs.
+      row.setAttribute('aria-posinset', place - this.snapshot.first + 1);
+      row.style.transform = `translateY(${this.top(place)}px)`;
       row.classList.toggle('focused', this.focused?.key === item.key);
       row.classList.toggle('open', this.open?.key === item.key);
     }
@@ -112,7 +113,7 @@ export class List {
       this.rows.delete(key);
       this.free.push(row);
     }
-    if (this.open) this.open.element.style.transform = `translateY(${this.top(this.open.place) + this.rowHeight + this.lead}px)`;
+    if (this.open) this.open.element.style.transform = `translateY(${this.top(this.open.place) + this.rowHeight}px)`;
   }
 
   makeRow() {
@@ -148,7 +149,7 @@ export class List {
     if (this.following) {
       // A window that shrinks, or rows that go, also move the list, but not away from its end.
       if (up && this.distance > 2) this.pause();
-    } else if (!up && this.distance <= 2 && !this.open && !this.holds) {
+    } else if (!up && this.distance <= 2 && !this.open) {
       this.follow();
     }
     this.schedule();
@@ -166,11 +167,9 @@ export class List {
   pause() {
     if (!this.following) return;
     this.following = false;
-    // The list must move away from its end first, or it would follow again at once.
-    this.holds = this.distance <= 2;
-    setTimeout(() => { this.holds = false; }, 400);
     this.handlers.paused();
-    this.schedule();
+    // At once: the room for the bar also takes the list away from its end, where it would follow.
+    this.render();
   }
 
   follow() {
@@ -207,14 +206,14 @@ export class List {
   move(step) {
     const last = this.snapshot.end - 1;
     if (last < this.snapshot.first) return;
-    let place = this.focused ? this.focused.place + step : step < 0 ? last : this.placeAt(Math.max(0, this.root.scrollTop - this.lead));
+    let place = this.focused ? this.focused.place + step : step < 0 ? last : this.placeAt(this.root.scrollTop);
     place = Math.min(last, Math.max(this.snapshot.first, place));
     const item = this.snapshot.rows[place - this.snapshot.start];
     if (item) this.focus(item, place);
   }
 
   reveal(place) {
-    const top = this.top(place) + this.lead;
+    const top = this.top(place);
     if (top < this.root.scrollTop) this.root.scrollTop = top - this.rowHeight;
     else if (top + this.rowHeight > this.root.scrollTop + this.viewHeight) this.root.scrollTop = top + 2 * this.rowHeight - this.viewHeight;
   }
@@ -223,7 +222,7 @@ export class List {
   goTo(key, place) {
     this.pause();
     this.focused = { key, place };
-    this.root.scrollTop = this.top(place) + this.lead - this.viewHeight / 2;
+    this.root.scrollTop = this.top(place) - this.viewHeight / 2;
     this.schedule();
   }
 
@@ -247,7 +246,7 @@ export class List {
     });
     this.open.observer.observe(element);
     this.render();
-    const bottom = this.top(place) + this.rowHeight + Math.min(this.open.height, this.viewHeight - 2 * this.rowHeight) + this.lead;
+    const bottom = this.top(place) + this.rowHeight + Math.min(this.open.height, this.viewHeight - 2 * this.rowHeight);
     if (bottom > this.root.scrollTop + this.viewHeight) this.root.scrollTop = bottom - this.viewHeight;
   }
 

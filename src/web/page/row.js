@@ -18,6 +18,7 @@ export function makeRow() {
   const row = document.createElement('div');
   row.className = 'row';
   row.setAttribute('role', 'listitem');
+  row.setAttribute('aria-setsize', '-1');
   row.parts = { code: part('code'), time: part('time'), service: part('service'), environment: part('environment'), message: part('message'), more: part('more'), load: document.createElement('button') };
   row.parts.load.type = 'button';
   return row;

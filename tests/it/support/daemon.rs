@@ -12,27 +12,27 @@ use super::http;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A running daemon, killed when dropped.
-pub struct Daemon {
+pub(crate) struct Daemon {
     child: Option<Child>,
-    pub dir: PathBuf,
+    pub(crate) dir: PathBuf,
     config: PathBuf,
-    pub grpc: SocketAddr,
-    pub http: SocketAddr,
-    pub web: SocketAddr,
+    pub(crate) grpc: SocketAddr,
+    pub(crate) http: SocketAddr,
+    pub(crate) web: SocketAddr,
     log: PathBuf,
 }
 
 impl Daemon {
     /// Starts a daemon in `dir` with `extra` YAML beside addresses and state directory, and waits
     /// until it is ready.
-    pub fn start(dir: &Path, extra: &str) -> Daemon {
+    pub(crate) fn start(dir: &Path, extra: &str) -> Daemon {
         let daemon = Daemon::prepare(dir, extra).spawn();
         daemon.wait_ready();
         daemon
     }
 
     /// As [`Daemon::start`], but waits only until it listens: ClickHouse or Redis may be away.
-    pub fn start_unready(dir: &Path, extra: &str) -> Daemon {
+    pub(crate) fn start_unready(dir: &Path, extra: &str) -> Daemon {
         let daemon = Daemon::prepare(dir, extra).spawn();
         daemon.wait_for("/healthz");
         daemon
@@ -74,7 +74,7 @@ impl Daemon {
     }
 
     /// Waits until something holds, or fails with the daemon's log.
-    pub fn wait_until(&self, what: &str, holds: impl Fn() -> bool) {
+    pub(crate) fn wait_until(&self, what: &str, holds: impl Fn() -> bool) {
         let end = Instant::now() + PATIENCE;
         while !holds() {
             assert!(Instant::now() < end, "{what}: not within {PATIENCE:?}; the daemon's log:\n{}", self.log_text());
@@ -83,17 +83,17 @@ impl Daemon {
     }
 
     /// `GET /api/status`.
-    pub fn status(&self) -> serde_json::Value {
+    pub(crate) fn status(&self) -> serde_json::Value {
         http::get(self.web, "/api/status").map_or(serde_json::Value::Null, |answer| answer.json())
     }
 
     /// Waits until everything accepted is stored.
-    pub fn wait_stored(&self) {
+    pub(crate) fn wait_stored(&self) {
         self.wait_until("the queue is empty", || self.status()["pipeline"]["queued"] == 0);
     }
 
     /// What `watchtower sql` prints for a query, as lines of tab-separated fields.
-    pub fn sql(&self, query: &str) -> Vec<Vec<String>> {
+    pub(crate) fn sql(&self, query: &str) -> Vec<Vec<String>> {
         let config = self.config.to_str().unwrap();
         let output = watchtower(&["--config", config, "sql", "--format", "TSVRaw", query], "");
         let text = String::from_utf8(output.stdout).unwrap();
@@ -102,16 +102,16 @@ impl Daemon {
     }
 
     /// What the daemon wrote to standard error.
-    pub fn log_text(&self) -> String {
+    pub(crate) fn log_text(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    pub fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.child.as_ref().unwrap().id()
     }
 
     /// Kills it as a power cut would (SIGKILL) and starts it again on the same directory.
-    pub fn kill_and_restart(mut self) -> Daemon {
+    pub(crate) fn kill_and_restart(mut self) -> Daemon {
         let mut child = self.child.take().unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
@@ -128,7 +128,7 @@ impl Daemon {
     }
 
     /// Asks it to stop (SIGTERM) and waits for the end.
-    pub fn stop(mut self) -> ExitStatus {
+    pub(crate) fn stop(mut self) -> ExitStatus {
         let mut child = self.child.take().unwrap();
         let pid = rustix::process::Pid::from_child(&child);
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
@@ -159,7 +159,7 @@ fn free_addresses() -> [SocketAddr; 3] {
 }
 
 /// Runs the binary with these arguments; its output.
-pub fn watchtower(args: &[&str], stdin: &str) -> std::process::Output {
+pub(crate) fn watchtower(args: &[&str], stdin: &str) -> std::process::Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_watchtower"))
         .args(args)
         .stdin(Stdio::piped())

@@ -1,8 +1,21 @@
 //! What the tests run against.
 
+pub(crate) mod daemon;
+pub(crate) mod engine;
+pub(crate) mod http;
+pub(crate) mod records;
+pub(crate) mod sse;
+
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use watchtower::store::{Client, Endpoint};
+
+use engine::TestEngine;
 
 /// A ClickHouse server.
 pub(crate) struct ClickHouse {
@@ -11,17 +24,27 @@ pub(crate) struct ClickHouse {
     password: String,
 }
 
-/// The server that `WATCHTOWER_TEST_CLICKHOUSE` names, as in `http://user:password@127.0.0.1:8123`.
+/// The one engine that tests share which need nothing but a ClickHouse. It ends with this process.
 pub(crate) fn clickhouse() -> ClickHouse {
-    let url = std::env::var("WATCHTOWER_TEST_CLICKHOUSE")
-        .expect("WATCHTOWER_TEST_CLICKHOUSE names the server that tests may use");
-    let url = url.trim_start_matches("http://").trim_end_matches('/');
-    let (user, address) = url.rsplit_once('@').unwrap_or(("default:", url));
-    let (user, password) = user.split_once(':').unwrap_or((user, ""));
+    static ENDPOINT: OnceLock<Endpoint> = OnceLock::new();
+    let endpoint = ENDPOINT.get_or_init(|| {
+        let (send, receive) = channel();
+        // The engine is watched by a runtime that must live as long as the engine.
+        std::thread::spawn(move || {
+            tokio::runtime::Runtime::new().unwrap().block_on(async {
+                let engine = TestEngine::start().await;
+                let client = Client::new(engine.engine().endpoint()).unwrap();
+                client.execute("CREATE DATABASE IF NOT EXISTS watchtower").await.unwrap();
+                send.send(engine.endpoint().await).unwrap();
+                std::future::pending::<()>().await;
+            });
+        });
+        receive.recv().unwrap()
+    });
     ClickHouse {
-        address: address.into(),
-        user: user.into(),
-        password: password.into(),
+        address: endpoint.url.trim_start_matches("http://").to_owned(),
+        user: endpoint.user.clone(),
+        password: endpoint.password.expose().to_owned(),
     }
 }
 
@@ -52,7 +75,7 @@ impl ClickHouse {
         let mut stream = TcpStream::connect(&self.address).expect("ClickHouse listens");
         // In HTTP/1.0 an answer ends with its connection, so there are no chunks to read.
         let head = format!(
-            "POST /?{parameters} HTTP/1.0\r\nX-ClickHouse-User: {}\r\nX-ClickHouse-Key: {}\r\nContent-Length: {}\r\n\r\n",
+            "POST /?database=watchtower&{parameters} HTTP/1.0\r\nX-ClickHouse-User: {}\r\nX-ClickHouse-Key: {}\r\nContent-Length: {}\r\n\r\n",
             self.user,
             self.password,
             body.len()
@@ -71,4 +94,10 @@ impl ClickHouse {
         );
         body
     }
+}
+
+/// Waits. Tests look again and again at a process of their own; there is nothing to be woken by.
+#[expect(clippy::disallowed_methods, reason = "tests are threads of their own, not tasks")]
+pub(crate) fn pause(time: Duration) {
+    std::thread::sleep(time);
 }

@@ -9,27 +9,27 @@ use super::http;
 
 /// One event, as a browser would see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Event {
-    pub kind: String,
-    pub id: Option<String>,
-    pub data: String,
+pub(crate) struct Event {
+    pub(crate) kind: String,
+    pub(crate) id: Option<String>,
+    pub(crate) data: String,
 }
 
 impl Event {
-    pub fn json(&self) -> serde_json::Value {
+    pub(crate) fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.data).unwrap_or_else(|error| panic!("{error} in {:?}", self.data))
     }
 }
 
 /// An open stream.
-pub struct Stream {
+pub(crate) struct Stream {
     events: Receiver<Event>,
-    pub headers: Vec<(String, String)>,
+    pub(crate) headers: Vec<(String, String)>,
 }
 
 impl Stream {
     /// Opens a stream; the answer must be 200.
-    pub fn open(address: SocketAddr, path: &str, headers: &[(&str, &str)]) -> Stream {
+    pub(crate) fn open(address: SocketAddr, path: &str, headers: &[(&str, &str)]) -> Stream {
         let mut socket = TcpStream::connect(address).unwrap();
         socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let mut head = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\naccept: text/event-stream\r\n");
@@ -60,7 +60,7 @@ impl Stream {
     }
 
     /// The next event of any kind.
-    pub fn next(&self, within: Duration) -> Option<Event> {
+    pub(crate) fn next(&self, within: Duration) -> Option<Event> {
         match self.events.recv_timeout(within) {
             Ok(event) => Some(event),
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
@@ -68,7 +68,7 @@ impl Stream {
     }
 
     /// Records of `logs` events until there are `count` of them.
-    pub fn records(&self, count: usize, within: Duration) -> Vec<serde_json::Value> {
+    pub(crate) fn records(&self, count: usize, within: Duration) -> Vec<serde_json::Value> {
         let end = Instant::now() + within;
         let mut records = Vec::new();
         while records.len() < count {

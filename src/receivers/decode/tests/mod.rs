@@ -66,8 +66,8 @@ fn find<'l>(list: &'l [KeyValue<'static>], key: &str) -> Option<&'l str> {
         .map(|(_, value)| value.as_ref())
 }
 
-fn owned(text: &Cow<'_, str>) -> Cow<'static, str> {
-    Cow::Owned(text.clone().into_owned())
+fn owned(text: &str) -> Cow<'static, str> {
+    Cow::Owned(text.to_owned())
 }
 
 fn owned_list(list: &[KeyValue<'_>]) -> Vec<KeyValue<'static>> {

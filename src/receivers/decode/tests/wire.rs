@@ -182,7 +182,7 @@ fn damage_is_named_with_its_field_and_place() {
     );
     let text = error(&bytes(1, &bytes(1, &[0x0a, 0x80])));
     assert!(
-        text.starts_with("cannot read resource_logs[0].resource at byte "),
+        text.starts_with("cannot read resource_logs[0].resource.attributes at byte "),
         "{text}"
     );
     assert_eq!(

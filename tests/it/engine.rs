@@ -1,0 +1,129 @@
+//! The embedded engine: what its supervisor promises, with the real library.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use tokio::time::sleep;
+use watchtower::store::{Client, Endpoint};
+
+use crate::support::engine::{TestEngine, query};
+
+/// The processes that run the engine in this directory.
+fn processes(state_dir: &Path) -> Vec<i32> {
+    let data = state_dir.join("engine/data");
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    pids.filter(|pid| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line)
+            .split('\0')
+            .any(|argument| Path::new(argument) == data)
+    })
+    .collect()
+}
+
+async fn until(what: &str, condition: impl Fn() -> bool) {
+    let started = Instant::now();
+    while !condition() {
+        assert!(started.elapsed() < Duration::from_secs(30), "{what}");
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+fn signal(pid: i32, signal: rustix::process::Signal) {
+    let pid = rustix::process::Pid::from_raw(pid).unwrap();
+    rustix::process::kill_process(pid, signal).unwrap();
+}
+
+fn fixed(endpoint: Endpoint) -> Client {
+    let mut config = watchtower::config::Store::default();
+    (config.url, config.user, config.password) =
+        (Some(endpoint.url), endpoint.user, endpoint.password);
+    Client::of(&config).unwrap().unwrap()
+}
+
+#[tokio::test]
+async fn engine_ends_in_good_order_and_keeps_its_data() {
+    let mut engine = TestEngine::start().await;
+    let client = engine.client_with_tables().await;
+    client
+        .execute("INSERT INTO watchtower.schema_migrations (version, name) VALUES (99, 'kept')")
+        .await
+        .unwrap();
+    let started = Instant::now();
+    engine.stop().await;
+    assert!(
+        started.elapsed() < Duration::from_secs(10),
+        "was not killed"
+    );
+    assert_eq!(processes(&engine.config.state_dir), Vec::<i32>::new());
+    // ClickHouse removes this file when it ends in good order.
+    let status = engine.config.state_dir.join("engine/data/status");
+    assert!(!status.exists());
+
+    engine.restart().await;
+    let kept = "SELECT name FROM watchtower.schema_migrations WHERE version = 99";
+    assert_eq!(query(&engine.client(), kept).await, "kept");
+}
+
+#[tokio::test]
+async fn sigterm_alone_ends_the_engine_in_good_order() {
+    let engine = TestEngine::start().await;
+    let dir = &engine.config.state_dir;
+    let before = processes(dir);
+    assert_eq!(before.len(), 1);
+    signal(before[0], rustix::process::Signal::TERM);
+    until("the engine ends", || !processes(dir).contains(&before[0])).await;
+}
+
+#[tokio::test]
+async fn killed_engine_is_started_again() {
+    let engine = TestEngine::start().await;
+    let client = engine.client();
+    let dir = &engine.config.state_dir;
+    let before = processes(dir);
+    signal(before[0], rustix::process::Signal::KILL);
+    until("another engine runs", || {
+        let now = processes(dir);
+        !now.is_empty() && now != before
+    })
+    .await;
+    engine.endpoint().await;
+    until("it is published", || {
+        engine.engine().endpoint().borrow().is_some()
+    })
+    .await;
+    assert_eq!(query(&client, "SELECT 1").await, "1");
+}
+
+#[tokio::test]
+async fn session_user_is_closed_to_others() {
+    let engine = TestEngine::start().await;
+    let mut endpoint = engine.endpoint().await;
+    endpoint.user = "default".to_owned();
+    endpoint.password = watchtower::config::Secret::default();
+    let client = fixed(endpoint);
+    let refused = client
+        .select("SELECT 1", &[], &[], Duration::from_secs(5))
+        .await;
+    // USER_SESSION_LIMIT_EXCEEDED
+    assert_eq!(refused.unwrap_err().code(), Some(700));
+}
+
+#[tokio::test]
+async fn daemons_user_reaches_nothing_but_its_database() {
+    let engine = TestEngine::start().await;
+    let client = engine.client();
+    for sql in [
+        "SELECT * FROM url('http://127.0.0.1:1/', 'TSV', 'x String')",
+        "SELECT * FROM file('/etc/passwd', 'LineAsString', 'x String')",
+        "SELECT * FROM executable('sh', 'TSV', 'x String')",
+        "CREATE DATABASE other",
+        "CREATE USER other",
+        "SYSTEM STOP LISTEN HTTP",
+        "BACKUP TABLE system.one TO File('/tmp/backup')",
+    ] {
+        let error = client.execute(sql).await.expect_err(sql);
+        assert_eq!(error.code(), Some(497), "{sql}: {error}");
+    }
+}
