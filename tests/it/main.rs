@@ -6,6 +6,7 @@
 
 mod command_line;
 mod engine;
+mod examples;
 mod frame_clickhouse;
 mod store_writer;
 mod support;
