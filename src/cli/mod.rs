@@ -155,6 +155,16 @@ mod tests {
     }
 
     #[test]
+    fn the_engine_has_a_configuration_of_its_own() {
+        let line = "watchtower engine --path p --config mine --port 1 --library l";
+        let cli = Cli::try_parse_from(line.split(' ')).unwrap();
+        let Some(Command::Engine(args)) = cli.command else {
+            panic!("another command")
+        };
+        assert!(format!("{args:?}").contains("config: \"mine\""), "{args:?}");
+    }
+
+    #[test]
     fn the_configuration_may_be_named_before_or_after_the_command() {
         for line in [
             "watchtower --config a --set b=c check",

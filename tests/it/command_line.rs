@@ -290,3 +290,43 @@ fn search_turns_the_pages() {
         ]
     );
 }
+
+/// Case: OTLP over HTTP is refused, in OTLP's binary form of an error.
+/// Holds: send prints the words and nothing around them, and fails.
+#[test]
+fn send_tells_why_it_was_refused() {
+    const REFUSED: &str = "HTTP/1.1 400 x\r\nconnection: close\r\ncontent-type: application/x-protobuf\r\n\r\n\
+        \x08\x03\x12\x07too old";
+    let (url, server) = answer(&[REFUSED]);
+    let output = watchtower(&["send", "hello", "--via", "http", "--url", &url], &[]);
+    let requests = server.join().unwrap();
+    assert!(
+        requests
+            .concat()
+            .starts_with("POST /v1/logs HTTP/1.1\ncontent-type: application/x-protobuf"),
+        "{requests:?}"
+    );
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(
+        stderr(&output),
+        format!("{url}/v1/logs answers 400 Bad Request: too old\n")
+    );
+}
+
+/// Case: the tables are to be made by somebody else.
+/// Holds: schema prints every statement, in the configured database, and needs no server.
+#[test]
+fn schema_prints_the_statements() {
+    let output = watchtower(&["schema", "--set", "store.database=mine"], &[]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let sql = stdout(&output);
+    assert!(
+        sql.contains("CREATE TABLE IF NOT EXISTS `mine`.logs ("),
+        "{sql}"
+    );
+    assert!(
+        sql.contains("CREATE VIEW IF NOT EXISTS `mine`.otel_logs AS"),
+        "{sql}"
+    );
+    assert!(sql.trim_end().ends_with(';'), "{sql}");
+}

@@ -7,6 +7,7 @@
 mod command_line;
 mod crash;
 mod engine;
+mod examples;
 mod frame_clickhouse;
 mod pipeline;
 mod store_writer;
