@@ -172,6 +172,7 @@ async fn serve(config: Arc<Config>) -> anyhow::Result<ExitCode> {
     tokio::spawn(server.clone().serve(listeners.http, otlp));
     tokio::spawn(server.clone().serve(listeners.web, web));
     notify(&[NotifyState::Ready]);
+    tokio::spawn(feed_watchdog());
 
     let signal = tokio::select! {
         signal = signals.next() => signal,
@@ -291,5 +292,18 @@ fn host_name() -> String {
 fn notify(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(false, states) {
         warn!(%error, "could not tell systemd");
+    }
+}
+
+/// Tells systemd's watchdog, where there is one, that the runtime still turns.
+async fn feed_watchdog() {
+    let mut micros = 0;
+    if !sd_notify::watchdog_enabled(false, &mut micros) {
+        return;
+    }
+    let mut interval = tokio::time::interval(Duration::from_micros(micros) / 3);
+    loop {
+        interval.tick().await;
+        notify(&[NotifyState::Watchdog]);
     }
 }

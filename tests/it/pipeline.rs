@@ -346,12 +346,27 @@ fn bad_input_is_refused_with_a_reason_and_costs_nothing_else() {
 fn a_store_that_is_away_costs_no_record_and_holds_up_no_stop() {
     let dir = tempfile::tempdir().unwrap();
     let daemon = Daemon::start_unready(dir.path(), "store:\n  url: http://127.0.0.1:9\n");
-    let answer = http::post(daemon.web, "/api/logs", "application/json", b"{\"message\":\"kept\"}").unwrap();
+    let answer = http::post(
+        daemon.web,
+        "/api/logs",
+        "application/json",
+        b"{\"message\":\"kept\"}",
+    )
+    .unwrap();
     assert_eq!(answer.status, 202);
     let status = daemon.status();
-    assert_eq!((&status["pipeline"]["queued"], &status["pipeline"]["store"]["ok"]), (&1.into(), &false.into()));
+    assert_eq!(
+        (
+            &status["pipeline"]["queued"],
+            &status["pipeline"]["store"]["ok"]
+        ),
+        (&1.into(), &false.into())
+    );
     let search = http::get(daemon.web, "/api/logs").unwrap();
-    assert_eq!((search.status, search.json()["code"].as_str()), (503, Some("unavailable")));
+    assert_eq!(
+        (search.status, search.json()["code"].as_str()),
+        (503, Some("unavailable"))
+    );
     assert!(daemon.stop().success());
 
     // With the store back, here the embedded one, it is stored.

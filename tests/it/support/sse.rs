@@ -65,14 +65,16 @@ impl Stream {
 
     /// A header of the answer.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        let found = self.headers.iter().find(|(key, _)| key.eq_ignore_ascii_case(name));
+        let found = self
+            .headers
+            .iter()
+            .find(|(key, _)| key.eq_ignore_ascii_case(name));
         found.map(|(_, value)| value.as_str())
     }
 
     /// The next event of any kind.
     pub(crate) fn next(&self, within: Duration) -> Option<Event> {
         self.events.recv_timeout(within).ok()
-    }
     }
 
     /// Records of `logs` events until there are `count` of them.
