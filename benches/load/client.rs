@@ -22,7 +22,7 @@ const TEMPLATES: usize = 4;
 
 /// One TCP connection, made anew when it breaks.
 #[derive(Clone)]
-pub struct Connection {
+pub(crate) struct Connection {
     address: String,
     kind: Kind,
 }
@@ -35,7 +35,7 @@ enum Kind {
 }
 
 impl Connection {
-    pub async fn open(args: &Args) -> Result<Connection> {
+    pub(crate) async fn open(args: &Args) -> Result<Connection> {
         let kind = match args.protocol {
             Protocol::Grpc => Kind::Http2(Arc::new(Mutex::new(open_http2(&args.address).await?))),
             _ => Kind::Http1(Arc::new(Mutex::new(open_http1(&args.address).await?))),
@@ -119,25 +119,25 @@ async fn open_http1(address: &str) -> Result<http1::SendRequest<Full<Bytes>>> {
 
 /// What one sender did.
 #[derive(Default)]
-pub struct Done {
+pub(crate) struct Done {
     /// Microseconds of each acknowledged request.
-    pub latencies: Vec<u32>,
+    pub(crate) latencies: Vec<u32>,
     /// First number and count of each acknowledged request, when asked for.
-    pub acknowledged: Vec<(u64, usize)>,
-    pub last_error: Option<String>,
+    pub(crate) acknowledged: Vec<(u64, usize)>,
+    pub(crate) last_error: Option<String>,
 }
 
-pub struct Sender {
-    pub args: Args,
-    pub connection: Connection,
-    pub counts: Arc<Counts>,
-    pub number: usize,
-    pub started: Instant,
-    pub end: Instant,
+pub(crate) struct Sender {
+    pub(crate) args: Args,
+    pub(crate) connection: Connection,
+    pub(crate) counts: Arc<Counts>,
+    pub(crate) number: usize,
+    pub(crate) started: Instant,
+    pub(crate) end: Instant,
 }
 
 impl Sender {
-    pub async fn run(self) -> Done {
+    pub(crate) async fn run(self) -> Done {
         let mut random = Random(0x9E37_79B9_7F4A_7C15 ^ ((self.number as u64 + 1) << 17));
         let mut templates = Vec::new();
         for _ in 0..TEMPLATES {

@@ -17,7 +17,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Parser, ValueEnum};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Protocol {
+pub(crate) enum Protocol {
     Grpc,
     Http,
     HttpJson,
@@ -26,60 +26,60 @@ pub enum Protocol {
 
 /// Sends numbered log records and reports rates and latencies as one JSON object.
 #[derive(Debug, Clone, Parser)]
-pub struct Args {
+pub(crate) struct Args {
     /// How to send.
     #[arg(long, value_enum, default_value = "grpc")]
-    pub protocol: Protocol,
+    pub(crate) protocol: Protocol,
     /// Address of the receiver, host:port.
     #[arg(long, default_value = "127.0.0.1:4317")]
-    pub address: String,
+    pub(crate) address: String,
     /// Records in one request.
     #[arg(long, default_value_t = 1000)]
-    pub records: usize,
+    pub(crate) records: usize,
     /// TCP connections.
     #[arg(long, default_value_t = 8)]
-    pub connections: usize,
+    pub(crate) connections: usize,
     /// Requests under way on each connection; more than one with gRPC only.
     #[arg(long, default_value_t = 1)]
-    pub streams: usize,
+    pub(crate) streams: usize,
     /// Seconds to send for.
     #[arg(long, default_value_t = 10.0)]
-    pub seconds: f64,
+    pub(crate) seconds: f64,
     /// Stop after so many records.
     #[arg(long, default_value_t = u64::MAX)]
-    pub total: u64,
+    pub(crate) total: u64,
     /// Records per second to offer; 0 sends as fast as answers come.
     #[arg(long, default_value_t = 0.0)]
-    pub rate: f64,
+    pub(crate) rate: f64,
     /// Compress request bodies.
     #[arg(long)]
-    pub gzip: bool,
+    pub(crate) gzip: bool,
     /// Bearer token.
     #[arg(long)]
-    pub token: Option<String>,
+    pub(crate) token: Option<String>,
     /// Names this run: the attribute `bench.run` of every record.
     #[arg(long, default_value = "bench")]
-    pub run: String,
+    pub(crate) run: String,
     /// Send a request that was refused or cut off again, up to so many times.
     #[arg(long, default_value_t = 0)]
-    pub retries: usize,
+    pub(crate) retries: usize,
     /// Write the number of each acknowledged record's request to this file, as `first count` lines.
     #[arg(long)]
-    pub acknowledged: Option<std::path::PathBuf>,
+    pub(crate) acknowledged: Option<std::path::PathBuf>,
     /// Send nothing: write the records as Native blocks into files under this directory.
     #[arg(long)]
-    pub write_native: Option<std::path::PathBuf>,
+    pub(crate) write_native: Option<std::path::PathBuf>,
 }
 
 /// What the senders count together.
 #[derive(Default)]
-pub struct Counts {
-    pub next: AtomicU64,
-    pub acknowledged: AtomicU64,
-    pub refused: AtomicU64,
-    pub failed: AtomicU64,
-    pub bytes: AtomicU64,
-    pub stop: AtomicBool,
+pub(crate) struct Counts {
+    pub(crate) next: AtomicU64,
+    pub(crate) acknowledged: AtomicU64,
+    pub(crate) refused: AtomicU64,
+    pub(crate) failed: AtomicU64,
+    pub(crate) bytes: AtomicU64,
+    pub(crate) stop: AtomicBool,
 }
 
 fn main() -> Result<()> {

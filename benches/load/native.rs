@@ -17,7 +17,7 @@ use crate::{Args, Protocol};
 const ROWS_PER_FILE: u64 = 100_000;
 
 /// Writes `args.total` records, in blocks of `args.records`, into files of 100,000 rows under `dir`.
-pub fn write(args: &Args, dir: &Path, now_nanos: u64) -> Result<()> {
+pub(crate) fn write(args: &Args, dir: &Path, now_nanos: u64) -> Result<()> {
     std::fs::create_dir_all(dir)?;
     let args = Args {
         protocol: Protocol::Http,

@@ -62,10 +62,10 @@ const ROUTES: [&str; 8] = [
 const SERVICES: [&str; 6] = ["checkout", "orders", "gateway", "auth", "search", "mailer"];
 
 /// A small deterministic generator: the same seed makes the same records on every machine.
-pub struct Random(pub u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    pub fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -78,7 +78,7 @@ impl Random {
 }
 
 /// One encoded request body and where to patch it.
-pub struct Template {
+pub(crate) struct Template {
     body: Vec<u8>,
     numbers: Vec<usize>,
     times: Vec<usize>,
@@ -87,7 +87,7 @@ pub struct Template {
 
 impl Template {
     /// A body of `args.records` records in the protocol's encoding.
-    pub fn new(args: &Args, random: &mut Random) -> Result<Template> {
+    pub(crate) fn new(args: &Args, random: &mut Random) -> Result<Template> {
         let request = request(args, random);
         let body = match args.protocol {
             Protocol::Grpc | Protocol::Http => request.encode_to_vec(),
@@ -117,7 +117,7 @@ impl Template {
     }
 
     /// The body with these numbers and this time. The first record has number `first`.
-    pub fn patched(&mut self, first: u64, now_nanos: u64) -> &[u8] {
+    pub(crate) fn patched(&mut self, first: u64, now_nanos: u64) -> &[u8] {
         for (index, &at) in self.numbers.iter().enumerate() {
             let digits = format!("{:0NUMBER_DIGITS$}", first + index as u64);
             self.body[at..at + NUMBER_DIGITS].copy_from_slice(digits.as_bytes());

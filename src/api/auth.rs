@@ -12,11 +12,11 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use serde::Deserialize;
 use subtle::ConstantTimeEq;
 
-use super::{ApiError, ApiState};
+use super::{ApiError, ApiState, host};
 use crate::config::Secret;
 
 const COOKIE: &str = "watchtower_session";
@@ -46,10 +46,11 @@ struct SignIn {
 /// `POST /api/session` with `{"token": "…"}`.
 pub(super) async fn sign_in(
     State(state): State<ApiState>,
+    uri: Uri,
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, ApiError> {
-    require_same_origin(&headers)?;
+    require_same_origin(&uri, &headers)?;
     if body.len() > SIGN_IN_BYTES {
         return Err(ApiError::bad_request("the body is too long for a token"));
     }
@@ -63,8 +64,8 @@ pub(super) async fn sign_in(
 }
 
 /// `DELETE /api/session`.
-pub(super) async fn sign_out(headers: HeaderMap) -> Result<Response, ApiError> {
-    require_same_origin(&headers)?;
+pub(super) async fn sign_out(uri: Uri, headers: HeaderMap) -> Result<Response, ApiError> {
+    require_same_origin(&uri, &headers)?;
     Ok(with_cookie(&headers, "", 0))
 }
 
@@ -119,15 +120,16 @@ fn is_one_of(given: &[u8], tokens: &[Secret]) -> bool {
 }
 
 /// Refuses a change that another site's page asks for.
-fn require_same_origin(headers: &HeaderMap) -> Result<(), ApiError> {
+fn require_same_origin(uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
     let Some(origin) = headers.get(header::ORIGIN) else {
         return Ok(());
     };
-    let text = |value: &HeaderValue| value.to_str().ok().map(str::to_owned);
-    let host = headers.get(header::HOST).and_then(text);
-    let from =
-        text(origin).and_then(|origin| origin.split_once("://").map(|(_, host)| host.to_owned()));
-    if host.is_some() && from == host {
+    let from = origin
+        .to_str()
+        .ok()
+        .and_then(|origin| origin.split_once("://"))
+        .map(|(_, host)| host);
+    if from.is_some() && from == host::named(uri, headers) {
         return Ok(());
     }
     Err(ApiError::new(

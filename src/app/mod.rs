@@ -1,40 +1,56 @@
 //! Builds the stages from the configuration and owns the order in which they stop. Nothing imports it
 //! but the command line.
 
+mod node;
 mod overview;
 mod state_dir;
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use axum::Router;
 use axum::routing::get;
+use sd_notify::NotifyState;
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use tonic_health::ServingStatus;
 use tonic_health::pb::health_server::{Health, HealthServer};
+use tonic_health::server::HealthReporter;
 use tracing::{error, info, warn};
 
 use crate::api::{ApiParts, ApiState, Meta, Ports};
 use crate::config::Config;
-use crate::intake::{Ids, Intake};
+use crate::engine::Engine;
+use crate::intake::{Ids, Intake, unix_millis};
 use crate::live::{Cursor, Hub, HubConfig, Seats};
-use crate::queue;
+use crate::queue::dead::DeadLetters;
+use crate::queue::{self, Queue};
 use crate::receivers::Door;
 use crate::server::{self, Server};
 use crate::shutdown::{self, Signals};
+use crate::store::{Client, Reader, ReaderLimits, StoreBackfill, Writer, WriterStatus};
 use crate::telemetry::Metrics;
 use overview::Overview;
 
+/// The service whose health is reported beside the whole server's.
+const LOGS_SERVICE: &str = "opentelemetry.proto.collector.logs.v1.LogsService";
 /// How long requests under way may take to finish once the daemon stops.
 const REQUESTS_GRACE: Duration = Duration::from_secs(5);
 /// How long the last frames may take to be committed.
 const COMMIT_GRACE: Duration = Duration::from_secs(5);
+/// How long the writer may take to store what is in the queue. What is left is stored after the next
+/// start.
+const STORE_GRACE: Duration = Duration::from_secs(10);
 /// How long the queue may take to make its last writes durable.
 const QUEUE_GRACE: Duration = Duration::from_secs(5);
+
+/// How long the engine may take to end; it is killed before that.
+const ENGINE_GRACE: Duration = Duration::from_secs(20);
 
 /// Runs the daemon until it is told to stop.
 ///
@@ -80,6 +96,16 @@ async fn bind(key: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
     })
 }
 
+/// The embedded engine, where it is used, and a client of the store.
+fn connect(config: &Config) -> anyhow::Result<(Option<Engine>, Client)> {
+    if let Some(client) = Client::of(&config.store)? {
+        return Ok((None, client));
+    }
+    let engine = Engine::start(config)?;
+    let client = Client::new(engine.endpoint())?;
+    Ok((Some(engine), client))
+}
+
 async fn serve(config: Arc<Config>) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::new().context("could not handle signals")?;
     let tls = server::acceptor(&config.tls)?;
@@ -87,44 +113,45 @@ async fn serve(config: Arc<Config>) -> anyhow::Result<ExitCode> {
     let ports = listeners.ports()?;
     state_dir::prepare(&config.state_dir)?;
 
-    let queue = queue::Queue::open(&config).context("could not open the queue")?;
-    let node = 0;
-    let ids =
-        Ids::open(&config.state_dir, node, crate::intake::unix_millis()).with_context(|| {
-            format!(
-                "could not read or write id-floor in {}",
-                config.state_dir.display()
-            )
-        })?;
-    let hub = Hub::start(
-        HubConfig {
-            ring_bytes: config.live.ring.as_usize(),
-            buffer_bytes: config.live.buffer.as_usize(),
-            start: Cursor::at(ids.start()),
-        },
-        None,
-    )
-    .context("could not start the live hub")?;
+    let queue = Queue::open(&config).context("could not open the queue")?;
+    let node = node::number(&config.state_dir, &queue).await;
+    let ids = Ids::open(&config.state_dir, node, unix_millis()).with_context(|| {
+        format!(
+            "could not read or write id-floor in {}",
+            config.state_dir.display()
+        )
+    })?;
+    let (engine, client) = connect(&config)?;
+    let dead = DeadLetters::open(&config.state_dir.join(queue::dead::DIR))?;
+    let writer = Writer::new(queue.clone(), client.clone(), dead.clone(), &config);
+    let reader = Reader::new(client, &config, ReaderLimits::default());
+    let hub = start_hub(&config, &ids, &reader, writer.status())?;
     let metrics = Metrics::default();
     let publish = {
         let hub = hub.clone();
         Arc::new(move |frame| hub.publish(frame))
     };
     let (intake, committer) = Intake::new(&config, queue.clone(), ids, publish);
-    let committer = tokio::spawn(committer.run());
+    let overview = Overview {
+        started: Instant::now(),
+        metrics: metrics.clone(),
+        queue: queue.clone(),
+        hub: hub.clone(),
+        intake: intake.clone(),
+        writer: writer.status(),
+        reader: reader.clone(),
+        dead,
+        embedded: engine.is_some(),
+    };
 
-    let overview = Overview::new(metrics.clone(), queue.clone(), hub.clone(), intake.clone());
+    let mut committer = tokio::spawn(committer.run());
+    let drain = CancellationToken::new();
+    let mut writer = tokio::spawn(writer.run(drain.clone().cancelled_owned()));
+    tokio::spawn(overview.clone().report());
+
     let stop = CancellationToken::new();
     let (health, health_service) = tonic_health::server::health_reporter();
-    health
-        .set_service_status("", tonic_health::ServingStatus::Serving)
-        .await;
-    health
-        .set_service_status(
-            "opentelemetry.proto.collector.logs.v1.LogsService",
-            tonic_health::ServingStatus::Serving,
-        )
-        .await;
+    report_health(&health, ServingStatus::Serving).await;
     let limits = &config.limits;
     let server = Server::new(
         limits.connections,
@@ -134,22 +161,26 @@ async fn serve(config: Arc<Config>) -> anyhow::Result<ExitCode> {
     );
     let door = Door::new(Arc::clone(&config), intake.clone(), metrics);
     let otlp = otlp_router(&door, health_service);
-    let web = web_router(&config, &door, &overview, hub.clone(), ports);
+    let web = web_router(&config, &door, &overview, ports);
+    info!(
+        otlp_grpc = %listeners.grpc.local_addr()?,
+        otlp_http = %listeners.http.local_addr()?,
+        web = %listeners.web.local_addr()?,
+        "listening"
+    );
     tokio::spawn(server.clone().serve(listeners.grpc, otlp.clone()));
     tokio::spawn(server.clone().serve(listeners.http, otlp));
     tokio::spawn(server.clone().serve(listeners.web, web));
-    info!(
-        grpc = %config.listen.otlp_grpc.ip(), grpc_port = ports.otlp_grpc, http_port = ports.otlp_http, web_port = ports.web,
-        "listening"
-    );
-    notify(&[sd_notify::NotifyState::Ready]);
+    notify(&[NotifyState::Ready]);
+    tokio::spawn(feed_watchdog());
 
     let signal = tokio::select! {
         signal = signals.next() => signal,
-        _ = wait_for(&committer) => anyhow::bail!("the committer stopped by itself"),
+        ended = &mut committer => anyhow::bail!("the committer stopped by itself: {ended:?}"),
+        ended = &mut writer => anyhow::bail!("the writer stopped by itself: {ended:?}"),
     };
     info!(signal, "stopping; a second signal ends the daemon at once");
-    notify(&[sd_notify::NotifyState::Stopping]);
+    notify(&[NotifyState::Stopping]);
     tokio::spawn(async move {
         let signal = signals.next().await;
         warn!(
@@ -158,25 +189,52 @@ async fn serve(config: Arc<Config>) -> anyhow::Result<ExitCode> {
         );
         std::process::exit(1);
     });
-    health
-        .set_service_status("", tonic_health::ServingStatus::NotServing)
-        .await;
+    report_health(&health, ServingStatus::NotServing).await;
     hub.close();
     stop.cancel();
     shutdown::step("requests", REQUESTS_GRACE, server.drained()).await;
     intake.close();
-    let committed = shutdown::step("commits", COMMIT_GRACE, async {
-        if let Err(error) = committer.await {
-            error!(%error, "the committer failed");
-        }
-    })
-    .await;
+    let committed = shutdown::step("commits", COMMIT_GRACE, ended("committer", committer)).await;
+    drain.cancel();
+    // What is not stored by then stays in the queue.
+    shutdown::step("store", STORE_GRACE, ended("writer", writer)).await;
     shutdown::step("queue", QUEUE_GRACE, queue.close()).await;
+    if let Some(engine) = engine {
+        shutdown::step("engine", ENGINE_GRACE, engine.stop()).await;
+    }
     Ok(if committed {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
     })
+}
+
+fn start_hub(
+    config: &Config,
+    ids: &Ids,
+    reader: &Reader,
+    writer: watch::Receiver<WriterStatus>,
+) -> anyhow::Result<Hub> {
+    let backfill = StoreBackfill::new(reader.clone(), writer, config.retention.duration());
+    let bounds = HubConfig {
+        ring_bytes: config.live.ring.as_usize(),
+        buffer_bytes: config.live.buffer.as_usize(),
+        start: Cursor::at(ids.start()),
+    };
+    Hub::start(bounds, Some(Arc::new(backfill))).context("could not start the live hub")
+}
+
+/// Waits for a stage's task.
+async fn ended(stage: &'static str, task: JoinHandle<()>) {
+    if let Err(error) = task.await {
+        error!(stage, %error, "the stage failed");
+    }
+}
+
+async fn report_health(health: &HealthReporter, status: ServingStatus) {
+    for service in ["", LOGS_SERVICE] {
+        health.set_service_status(service, status).await;
+    }
 }
 
 /// The routes of both OTLP ports: the receivers and the gRPC health service.
@@ -186,8 +244,7 @@ fn otlp_router<H: Health>(door: &Door, health: HealthServer<H>) -> Router {
 }
 
 /// The routes of the web port: the page and the API for readers, the native JSON POST, metrics.
-fn web_router(config: &Config, door: &Door, overview: &Overview, hub: Hub, ports: Ports) -> Router {
-    let search = Arc::clone(&overview.search);
+fn web_router(config: &Config, door: &Door, overview: &Overview, ports: Ports) -> Router {
     let status = {
         let overview = overview.clone();
         Arc::new(move || overview.clone().status())
@@ -197,9 +254,9 @@ fn web_router(config: &Config, door: &Door, overview: &Overview, hub: Hub, ports
         Arc::new(move || overview.ready())
     };
     let parts = ApiParts {
-        hub,
+        hub: overview.hub.clone(),
         seats: Seats::new(config.live.viewers, config.live.viewers_per_address),
-        search,
+        search: Arc::new(overview.reader.clone()),
         status,
         ready,
         meta: meta(config, ports),
@@ -232,17 +289,21 @@ fn host_name() -> String {
 }
 
 /// Tells systemd, where it asked to be told.
-fn notify(states: &[sd_notify::NotifyState<'_>]) {
+fn notify(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(false, states) {
         warn!(%error, "could not tell systemd");
     }
 }
 
-/// Resolves when the task has ended.
-async fn wait_for(task: &JoinHandle<()>) {
-    // A handle that is only looked at cannot be awaited by reference; its end is rare, so a slow look
-    // now and then is enough.
-    while !task.is_finished() {
-        tokio::time::sleep(Duration::from_millis(500)).await;
+/// Tells systemd's watchdog, where there is one, that the runtime still turns.
+async fn feed_watchdog() {
+    let mut micros = 0;
+    if !sd_notify::watchdog_enabled(false, &mut micros) {
+        return;
+    }
+    let mut interval = tokio::time::interval(Duration::from_micros(micros) / 3);
+    loop {
+        interval.tick().await;
+        notify(&[NotifyState::Watchdog]);
     }
 }

@@ -1,64 +1,66 @@
 //! The daemon's figures in one place: status, readiness, metrics.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use tokio::sync::watch;
+use tokio::time::MissedTickBehavior;
+use tracing::warn;
 
-use crate::api::{SearchBackend, SearchError, SearchPage, SearchQuery, Status, StoreStatus};
+use crate::api::{Status, StoreStatus};
 use crate::intake::{Intake, unix_millis};
 use crate::live::Hub;
 use crate::queue::Queue;
+use crate::queue::dead::DeadLetters;
 use crate::record::Receiver;
+use crate::store::{Reader, WriterStatus};
 use crate::telemetry::Metrics;
 use crate::telemetry::metrics::{self, Page};
+
+/// How often the live view is told how queue and store are.
+const REPORT_EVERY: Duration = Duration::from_secs(1);
 
 /// Reads the stages' figures; cheap to clone.
 #[derive(Clone)]
 pub(super) struct Overview {
-    started: Instant,
-    metrics: Metrics,
-    queue: Queue,
-    hub: Hub,
-    intake: Intake,
-    pub(super) search: Arc<dyn SearchBackend>,
-}
-
-struct Away;
-impl SearchBackend for Away {
-    fn search(&self, _query: SearchQuery) -> BoxFuture<'_, Result<SearchPage, SearchError>> {
-        std::future::ready(Err(SearchError::Unavailable("it is starting".to_owned()))).boxed()
-    }
+    pub(super) started: Instant,
+    pub(super) metrics: Metrics,
+    pub(super) queue: Queue,
+    pub(super) hub: Hub,
+    pub(super) intake: Intake,
+    pub(super) writer: watch::Receiver<WriterStatus>,
+    pub(super) reader: Reader,
+    pub(super) dead: DeadLetters,
+    pub(super) embedded: bool,
 }
 
 impl Overview {
-    pub(super) fn new(metrics: Metrics, queue: Queue, hub: Hub, intake: Intake) -> Self {
-        Self {
-            started: Instant::now(),
-            metrics,
-            queue,
-            hub,
-            intake,
-            search: Arc::new(Away),
-        }
-    }
-
     /// For `/api/status`.
     pub(super) fn status(self) -> BoxFuture<'static, Status> {
         async move {
             let depth = self.queue.depth().await;
+            let writer = self.writer.borrow().clone();
             Status {
                 uptime_seconds: self.started.elapsed().as_secs(),
                 accepted: by_name(self.metrics.accepted()),
                 refused: by_name(self.metrics.refused_requests()),
-                stored: 0,
-                dead: 0,
+                stored: writer.stored_records.iter().sum(),
+                dead: self.dead_records(),
                 queued: depth.records.iter().sum(),
                 queue_bytes: depth.bytes,
                 queue_age_ms: age_ms(depth.oldest),
-                store: StoreStatus::default(),
+                store: StoreStatus {
+                    ok: writer.ready && writer.error.is_none(),
+                    version: if writer.ready {
+                        self.reader.version().await.ok()
+                    } else {
+                        None
+                    },
+                    embedded: self.embedded,
+                    error: writer.error,
+                },
             }
         }
         .boxed()
@@ -66,7 +68,35 @@ impl Overview {
 
     /// For `/readyz`.
     pub(super) fn ready(&self) -> Result<(), String> {
-        Ok(())
+        match self.queue.last_error() {
+            Some(error) => Err(format!("the queue takes no records: {error}")),
+            None => Ok(()),
+        }
+    }
+
+    /// Keeps the live view's ticks true.
+    pub(super) async fn report(self) {
+        let mut interval = tokio::time::interval(REPORT_EVERY);
+        interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            interval.tick().await;
+            let queued = self.queue.depth().await.records.iter().sum();
+            let store_ok = {
+                let writer = self.writer.borrow();
+                writer.ready && writer.error.is_none()
+            };
+            self.hub.report(queued, store_ok);
+        }
+    }
+
+    fn dead_records(&self) -> u64 {
+        match self.dead.counts() {
+            Ok(counts) => counts.records.iter().sum(),
+            Err(error) => {
+                warn!(%error, "could not count the dead letters");
+                0
+            }
+        }
     }
 
     /// For `/metrics`.
@@ -79,6 +109,13 @@ impl Overview {
         page.by_receiver(metrics::QUEUE_RECORDS, depth.records);
         page.single(metrics::QUEUE_BYTES, depth.bytes);
         page.single(metrics::QUEUE_AGE, age_ms(depth.oldest) / 1000);
+        let writer = self.writer.borrow().clone();
+        page.by_receiver(metrics::STORED, writer.stored_records);
+        page.single(metrics::DEAD, self.dead_records());
+        page.single(
+            metrics::STORE_UP,
+            u64::from(writer.ready && writer.error.is_none()),
+        );
         page.single(metrics::VIEWERS, live.viewers as u64);
         page.single(metrics::SKIPPED, live.skipped);
         page.into_text()

@@ -13,6 +13,7 @@ use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::{self, Client as Pool};
 use hyper_util::rt::TokioExecutor;
+use prost::Message;
 
 use crate::config::Secret;
 
@@ -21,6 +22,16 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 /// Largest answer that is read whole: a page of search results of long messages.
 const MAX_ANSWER_BYTES: usize = 256 << 20;
+
+/// The media type of OTLP's binary form.
+pub(super) const PROTOBUF: &str = "application/x-protobuf";
+
+/// The body of an OTLP error answer, `google.rpc.Status`; only its words are of use here.
+#[derive(Clone, PartialEq, Message)]
+struct OtlpStatus {
+    #[prost(string, tag = "2")]
+    message: String,
+}
 
 /// Where the daemon is that is asked.
 #[derive(Debug, Args)]
@@ -62,7 +73,7 @@ pub(super) fn authorization(token: Option<&Secret>) -> anyhow::Result<Option<Hea
 
 /// An answer other than success.
 #[derive(Debug, thiserror::Error)]
-#[error("{url} answers {status}: {text}{hint}")]
+#[error("{url} answers {status}{text}{hint}")]
 pub(super) struct Refused {
     url: String,
     pub(super) status: StatusCode,
@@ -172,11 +183,21 @@ impl Client {
             return Ok(response);
         }
         let status = response.status();
-        let text = read(response).await.unwrap_or_default();
+        let is_otlp = response
+            .headers()
+            .get(CONTENT_TYPE)
+            .is_some_and(|kind| kind == PROTOBUF);
+        let mut text = read(response).await.unwrap_or_default();
+        if is_otlp && let Ok(status) = OtlpStatus::decode(text.clone()) {
+            text = status.message.into();
+        }
         Err(anyhow::Error::new(Refused {
             url: format!("{}{}", self.base, url.path()),
             status,
-            text: error_text(&text),
+            text: match error_text(&text) {
+                text if text.is_empty() => text,
+                text => format!(": {text}"),
+            },
             hint: match status {
                 StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => "; give the right --token",
                 StatusCode::NOT_FOUND => "; is this the daemon's web address?",

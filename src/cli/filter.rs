@@ -2,18 +2,21 @@
 
 use clap::Args;
 
-/// Which records to show; all that are given must match.
+/// Which records to show. They must match all of these, and of one that is given several times, any.
 #[derive(Debug, Args)]
 pub(super) struct FilterArgs {
-    /// Level: trace, debug, info, warn, error or fatal
+    /// Level: trace, debug, info, warn, error, fatal or unspecified; may be given several times
+    #[arg(long, short, value_name = "LEVEL", value_delimiter = ',')]
+    level: Vec<String>,
+    /// This level and those that are worse
     #[arg(long, short, value_name = "LEVEL")]
-    level: Option<String>,
-    /// Service
+    min_level: Option<String>,
+    /// Service; may be given several times
     #[arg(long, short, value_name = "NAME")]
-    service: Option<String>,
-    /// Environment
+    service: Vec<String>,
+    /// Environment; may be given several times
     #[arg(long, short, value_name = "NAME")]
-    environment: Option<String>,
+    environment: Vec<String>,
     /// Text in the message
     #[arg(long, short, value_name = "TEXT")]
     text: Option<String>,
@@ -22,15 +25,15 @@ pub(super) struct FilterArgs {
 impl FilterArgs {
     /// As parameters of a request.
     pub(super) fn query(&self) -> Vec<(&'static str, String)> {
-        let all = [
-            ("level", &self.level),
-            ("service", &self.service),
-            ("environment", &self.environment),
-            ("text", &self.text),
-        ];
-        let given = all
-            .into_iter()
-            .filter_map(|(name, value)| Some((name, value.clone()?)));
-        given.collect()
+        let mut query = Vec::new();
+        let mut add = |name, values: &[String]| {
+            query.extend(values.iter().map(|value| (name, value.clone())))
+        };
+        add("level", &self.level);
+        add("min_level", self.min_level.as_slice());
+        add("service", &self.service);
+        add("environment", &self.environment);
+        add("text", self.text.as_slice());
+        query
     }
 }

@@ -6,6 +6,7 @@ mod filter;
 mod line;
 mod search;
 mod send;
+mod sql;
 mod sse;
 mod tail;
 
@@ -72,6 +73,10 @@ enum Command {
     Tail(tail::TailArgs),
     /// Print stored logs
     Search(search::SearchArgs),
+    /// Run a query on the stored records, with ClickHouse's own SQL
+    Sql(sql::SqlArgs),
+    /// Print the statements that make the tables
+    Schema,
     /// Send one log to a running daemon, to try it
     Send(send::SendArgs),
     /// Run the embedded ClickHouse engine; the daemon does this by itself
@@ -89,6 +94,8 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Check(args) => check::run(&args, &cli.config),
         Command::Tail(args) => wait_for(tail::run(args)),
         Command::Search(args) => wait_for(search::run(args)),
+        Command::Sql(args) => wait_for(sql::run(args, cli.config.load()?)),
+        Command::Schema => sql::schema(&cli.config.load()?),
         Command::Send(args) => wait_for(send::run(args)),
         Command::Engine(args) => {
             crate::engine::run_child(&args)?;
@@ -133,5 +140,39 @@ pub fn exit_code(error: &anyhow::Error) -> ExitCode {
         ExitCode::from(EXIT_CONFIG)
     } else {
         ExitCode::FAILURE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn no_two_flags_are_in_each_others_way() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_engine_has_a_configuration_of_its_own() {
+        let line = "watchtower engine --path p --config mine --port 1 --library l";
+        let cli = Cli::try_parse_from(line.split(' ')).unwrap();
+        let Some(Command::Engine(args)) = cli.command else {
+            panic!("another command")
+        };
+        assert!(format!("{args:?}").contains("config: \"mine\""), "{args:?}");
+    }
+
+    #[test]
+    fn the_configuration_may_be_named_before_or_after_the_command() {
+        for line in [
+            "watchtower --config a --set b=c check",
+            "watchtower check --config a --set b=c",
+        ] {
+            let cli = Cli::try_parse_from(line.split(' ')).unwrap();
+            assert_eq!(cli.config.config.as_deref(), Some("a".as_ref()), "{line}");
+            assert_eq!(cli.config.sets, ["b=c"], "{line}");
+        }
     }
 }

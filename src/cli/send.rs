@@ -17,7 +17,7 @@ use opentelemetry_proto::tonic::resource::v1::Resource;
 use prost::Message;
 use tonic::transport::{ClientTlsConfig, Endpoint};
 
-use super::client::{Client, authorization, secret};
+use super::client::{Client, PROTOBUF, authorization, secret};
 use crate::config::Secret;
 use crate::record::Level;
 
@@ -123,9 +123,7 @@ async fn send_grpc(args: &SendArgs, url: &str) -> anyhow::Result<String> {
 async fn send_http(args: &SendArgs, url: &str) -> anyhow::Result<String> {
     let client = Client::new(url, args.token.as_ref())?;
     let body = otlp(args).encode_to_vec().into();
-    let (_, body) = client
-        .post("/v1/logs", "application/x-protobuf", body)
-        .await?;
+    let (_, body) = client.post("/v1/logs", PROTOBUF, body).await?;
     let response = ExportLogsServiceResponse::decode(body).context("the answer is not OTLP")?;
     outcome(response.partial_success)
 }

@@ -3,9 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use redis::IntoConnectionInfo;
-
-use super::{Ack, ByteSize, Config, Fsync, Period, QueueKind, Secret};
+use super::{Ack, ByteSize, Config, Fsync, Period, QueueKind, Secret, redis_url};
 
 /// Settings that do not go together.
 pub(super) struct Conflict {
@@ -32,40 +30,19 @@ const MAX_WAIT: Period = Period::secs(3_600);
 /// Moves a password out of `queue.redis.url`, so that the URL can be printed and logged.
 pub(super) fn take_url_password(config: &mut Config) -> Vec<Conflict> {
     let redis = &mut config.queue.redis;
-    let Some(mut url) = redis::parse_redis_url(&redis.url) else {
+    let Some((url, password)) = redis_url::split_password(&redis.url) else {
         return Vec::new();
     };
-    let Ok(info) = redis.url.as_str().into_connection_info() else {
+    redis.url = url;
+    if redis.password.is_empty() {
+        redis.password = password;
         return Vec::new();
-    };
-    let Some(password) = info.redis_settings().password() else {
-        return Vec::new();
-    };
-    let was_set = !redis.password.is_empty();
-    if !was_set {
-        redis.password = Secret::new(password.to_owned());
     }
-    // A socket's URL holds it as a parameter. Only a host's URL can have a password before the host.
-    let others: Vec<(String, String)> = url
-        .query_pairs()
-        .filter(|(name, _)| name != "pass")
-        .map(|(name, value)| (name.into_owned(), value.into_owned()))
-        .collect();
-    match others.is_empty() {
-        true => url.set_query(None),
-        false => drop(url.query_pairs_mut().clear().extend_pairs(others)),
-    }
-    if url.password().is_none() || url.set_password(None).is_ok() {
-        redis.url = url.into();
-    }
-    if was_set {
-        return vec![Conflict {
-            keys: vec!["queue.redis.url", "queue.redis.password"],
-            problem: "the URL holds a password and queue.redis.password holds another; keep one"
-                .to_owned(),
-        }];
-    }
-    Vec::new()
+    vec![Conflict {
+        keys: vec!["queue.redis.url", "queue.redis.password"],
+        problem: "the URL holds a password, and queue.redis.password is set too; keep one"
+            .to_owned(),
+    }]
 }
 
 /// Every conflict there is.
@@ -238,12 +215,8 @@ fn queue(config: &Config, found: &mut Found) {
         });
     }
     let redis = &config.queue.redis;
-    if let Err(error) = redis.url.as_str().into_connection_info() {
-        let problem =
-            "write redis://HOST:6379/0, rediss:// for TLS, or redis+unix:///path/to/socket";
-        found.unless(false, &["queue.redis.url"], || {
-            format!("is not a Redis URL: {error}; {problem}")
-        });
+    if let Err(problem) = redis_url::check(&redis.url) {
+        found.unless(false, &["queue.redis.url"], || problem);
     }
     found.unless(!redis.prefix.is_empty(), &["queue.redis.prefix"], || {
         "is empty; write a prefix in braces, such as \"{watchtower}\"".to_owned()

@@ -7,6 +7,7 @@ mod checks;
 mod expand;
 mod fault;
 mod load;
+mod redis_url;
 mod schema;
 mod secret;
 mod sections;

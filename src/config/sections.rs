@@ -297,7 +297,8 @@ impl Default for DiskQueueConfig {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RedisQueueConfig {
-    /// `redis://`, `rediss://` or `redis+unix://` URL.
+    /// `redis://`, `rediss://`, `redis+unix://` or `redis+sentinel://` URL. Loading moves a password in
+    /// it to `password`.
     pub url: String,
     /// Password, so that it need not stand in the URL.
     pub password: Secret,

@@ -155,7 +155,7 @@ fn a_password_in_the_redis_url_is_moved_out_of_it() {
     assert_eq!(
         faults("queue:\n  redis:\n    url: redis://:a@h\n    password: b\n"),
         [
-            "wt.yaml:3: queue.redis.url: the URL holds a password and queue.redis.password holds another; keep one"
+            "wt.yaml:3: queue.redis.url: the URL holds a password, and queue.redis.password is set too; keep one"
         ]
     );
 }

@@ -1,4 +1,4 @@
-//! The engine's two configuration files.
+//! The engine's two configuration files, and the one that says how to reach it.
 //!
 //! The engine is a guest on somebody's machine beside the daemon: no logs of its own in tables, no
 //! network but one loopback port, bounded memory, few threads, and little to do while nothing comes.
@@ -10,14 +10,20 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use super::Error;
-use crate::config;
+use crate::config::{self, Secret};
+use crate::store::Endpoint;
 
 /// The daemon's user at the engine.
 pub(super) const USER: &str = "watchtower";
+/// The user for people's own queries, who may read and nothing else.
+const READER: &str = "reader";
 
 /// What the daemon's user may do on its database.
 const RIGHTS: &str = "SHOW, SELECT, INSERT, ALTER, CREATE DATABASE, CREATE TABLE, CREATE VIEW, \
      DROP TABLE, DROP VIEW, TRUNCATE, OPTIMIZE";
+
+/// Name of the file with the reader's access, beside the configuration.
+const ACCESS: &str = "access";
 
 /// Where the engine's files are.
 #[derive(Debug, Clone)]
@@ -26,6 +32,28 @@ pub(super) struct Files {
     pub(super) config: PathBuf,
     pub(super) data: PathBuf,
     users: PathBuf,
+    access: PathBuf,
+}
+
+/// The passwords of one life of the engine.
+pub(super) struct Passwords {
+    pub(super) daemon: Secret,
+    pub(super) reader: Secret,
+}
+
+impl Passwords {
+    pub(super) fn random() -> Result<Passwords, getrandom::Error> {
+        Ok(Passwords {
+            daemon: random()?,
+            reader: random()?,
+        })
+    }
+}
+
+fn random() -> Result<Secret, getrandom::Error> {
+    let mut bytes = [0; 24];
+    getrandom::fill(&mut bytes)?;
+    Ok(Secret::new(hex(&bytes)))
 }
 
 impl Files {
@@ -36,6 +64,7 @@ impl Files {
         Ok(Files {
             config: dir.join("config.xml"),
             users: dir.join("users.xml"),
+            access: dir.join(ACCESS),
             data: dir.join("data"),
             dir,
         })
@@ -46,15 +75,24 @@ impl Files {
         &self,
         engine: &config::Engine,
         database: &str,
-        password: &str,
+        passwords: &Passwords,
     ) -> Result<(), Error> {
         fs::DirBuilder::new()
             .recursive(true)
             .mode(0o700)
             .create(&self.data)
             .map_err(Error::io("start", &self.data))?;
-        self.replace(&self.users, &users(database, password))?;
+        self.replace(&self.users, &users(database, passwords))?;
         self.replace(&self.config, &self.server(engine))
+    }
+
+    /// Writes down how to reach the running engine, for `watchtower sql`; the file is its owner's only.
+    pub(super) fn write_access(&self, port: u16, passwords: &Passwords) -> Result<(), Error> {
+        let password = passwords.reader.expose();
+        self.replace(
+            &self.access,
+            &format!("http://127.0.0.1:{port}\n{READER}\n{password}\n"),
+        )
     }
 
     fn replace(&self, path: &Path, text: &str) -> Result<(), Error> {
@@ -139,9 +177,12 @@ fn escape_text(text: &str) -> String {
         .replace('>', "&gt;")
 }
 
-fn sha256_hex(bytes: &[u8]) -> String {
-    let digest = ring::digest::digest(&ring::digest::SHA256, bytes);
-    digest.as_ref().iter().fold(String::new(), |mut hex, byte| {
+fn sha256_hex(secret: &Secret) -> String {
+    hex(ring::digest::digest(&ring::digest::SHA256, secret.expose().as_bytes()).as_ref())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut hex, byte| {
         write!(hex, "{byte:02x}").expect("a string takes everything");
         hex
     })
@@ -154,13 +195,14 @@ const FIXED: &str = "  <logger><level>warning</level><console>1</console></logge
   <query_cache><max_size_in_bytes>0</max_size_in_bytes></query_cache>
 ";
 
-/// The users file: the session that holds the engine open, and the daemon.
+/// The users file: the session that holds the engine open, the daemon, and people's own queries.
 ///
 /// `default` may open the port and read standard input through `file('-')`, which takes READ ON FILE
 /// and CREATE TEMPORARY TABLE. The password is of random bytes, so that a plain SHA-256 of it gives
 /// nothing away.
-fn users(database: &str, password: &str) -> String {
-    let hash = sha256_hex(password.as_bytes());
+fn users(database: &str, passwords: &Passwords) -> String {
+    let hash = sha256_hex(&passwords.daemon);
+    let reader_hash = sha256_hex(&passwords.reader);
     let database = escape_text(&format!(
         "`{}`",
         database.replace('\\', "\\\\").replace('`', "\\`")
@@ -170,6 +212,7 @@ fn users(database: &str, password: &str) -> String {
   <profiles>
     <default/>
     <session><max_sessions_for_user>1</max_sessions_for_user></session>
+    <reader><readonly>2</readonly></reader>
   </profiles>
   <quotas><default/></quotas>
   <users>
@@ -197,8 +240,34 @@ fn users(database: &str, password: &str) -> String {
         <query>GRANT TABLE ENGINE ON ReplacingMergeTree</query>
       </grants>
     </{USER}>
+    <{READER}>
+      <password_sha256_hex>{reader_hash}</password_sha256_hex>
+      <networks><ip>127.0.0.1</ip></networks>
+      <profile>reader</profile>
+      <quota>default</quota>
+      <grants>
+        <query>GRANT SELECT, SHOW ON {database}.*</query>
+        <query>GRANT SELECT ON system.*</query>
+      </grants>
+    </{READER}>
   </users>
 </clickhouse>
 "
     )
+}
+
+/// How people reach the embedded engine of the daemon with this state directory.
+///
+/// # Errors
+/// When there is none running there, or its files belong to another user.
+pub fn access(state_dir: &Path) -> Result<Endpoint, Error> {
+    let path = state_dir.join("engine").join(ACCESS);
+    let text = fs::read_to_string(&path).map_err(Error::io("access", &path))?;
+    let mut lines = text.lines();
+    let mut next = || lines.next().unwrap_or_default().to_owned();
+    Ok(Endpoint {
+        url: next(),
+        user: next(),
+        password: Secret::new(next()),
+    })
 }

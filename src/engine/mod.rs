@@ -8,6 +8,7 @@
 //! ```text
 //! engine/config.xml   the server's settings, written anew at each start
 //! engine/users.xml    the two users, readable by the owner only, written anew at each start
+//! engine/access       how people reach it with a user that only reads, for `watchtower sql`
 //! engine/data/        ClickHouse's own
 //! ```
 //!
@@ -22,6 +23,7 @@ mod supervisor;
 mod words;
 
 pub use child::{ChildArgs, run_child};
+pub use files::access;
 pub use supervisor::Engine;
 
 use std::io;

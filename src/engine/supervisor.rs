@@ -11,9 +11,9 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{info, warn};
 
-use super::files::{Files, USER};
+use super::files::{Files, Passwords, USER};
 use super::{Error, library, words};
-use crate::config::{self, Config, Secret};
+use crate::config::{self, Config};
 use crate::store::{Client, Endpoint, EndpointSource};
 
 /// Longest time from start to first answer. A store that was killed reads its parts' metadata first.
@@ -146,14 +146,14 @@ impl Supervisor {
         publish: &watch::Sender<Option<Endpoint>>,
         stopped: &mut watch::Receiver<bool>,
     ) -> Result<(), Error> {
-        let password = self.write_files()?;
+        let passwords = self.write_files()?;
         let port = free_port().map_err(Error::io("start", &self.files.dir))?;
         let started = Instant::now();
         let mut process = self.spawn(port).await?;
         let endpoint = Endpoint {
             url: format!("http://127.0.0.1:{port}"),
             user: USER.to_owned(),
-            password,
+            password: passwords.daemon.clone(),
         };
         tokio::select! {
             status = &mut process.exit => {
@@ -162,6 +162,7 @@ impl Supervisor {
             }
             ready = timeout(READY_WITHIN, answers(&endpoint)) => {
                 if ready.is_ok() {
+                    self.files.write_access(port, &passwords)?;
                     info!(port, took = ?started.elapsed(), "engine is up");
                     publish.send_replace(Some(endpoint));
                 } else {
@@ -182,14 +183,12 @@ impl Supervisor {
         Ok(())
     }
 
-    fn write_files(&self) -> Result<Secret, Error> {
-        let mut random = [0; 24];
-        getrandom::fill(&mut random)
-            .map_err(|error| std::io::Error::other(error.to_string()))
+    fn write_files(&self) -> Result<Passwords, Error> {
+        let passwords = Passwords::random()
+            .map_err(std::io::Error::other)
             .map_err(Error::io("start", &self.files.dir))?;
-        let password: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-        self.files.write(&self.config, &self.database, &password)?;
-        Ok(Secret::new(password))
+        self.files.write(&self.config, &self.database, &passwords)?;
+        Ok(passwords)
     }
 
     async fn spawn(&self, port: u16) -> Result<Process, Error> {

@@ -10,7 +10,7 @@ use futures_util::stream::FuturesOrdered;
 use tokio::sync::{Notify, watch};
 use tracing::{error, warn};
 
-use super::{Error, Ids, Permit};
+use super::{AddError, Error, Ids, Permit};
 use crate::config;
 use crate::frame::{BlockBuilder, Frame, Seal};
 use crate::queue::{self, Queue};
@@ -53,6 +53,15 @@ impl Waiter {
             Err(_) => Err(Error::Closed),
         }
     }
+}
+
+/// What came of a request's walk.
+pub(super) struct Added<T> {
+    /// What the walk returned.
+    pub(super) value: T,
+    pub(super) num_records: usize,
+    /// `None` when it brought no records.
+    pub(super) waiter: Option<Waiter>,
 }
 
 /// A frame being filled.
@@ -126,10 +135,10 @@ impl Shared {
         &self,
         permit: Permit,
         walk: impl FnOnce(&mut BlockBuilder) -> Result<T, E>,
-    ) -> Result<Result<(T, usize, Option<Waiter>), E>, Error> {
+    ) -> Result<Added<T>, AddError<E>> {
         let mut state = self.lock();
         if state.closed {
-            return Err(Error::Closed);
+            return Err(Error::Closed.into());
         }
         let mut open = match state.open.take() {
             Some(open) => open,
@@ -141,16 +150,20 @@ impl Shared {
             Ok(value) => {
                 let num_records = open.builder.len() - before;
                 open.permit.absorb(permit);
-                Ok((value, num_records, Some(open.waiter())))
+                Ok(Added {
+                    value,
+                    num_records,
+                    waiter: (num_records > 0).then(|| open.waiter()),
+                })
             }
             Err(error) => {
                 open.builder.rollback(&mark);
-                Err(error)
+                Err(AddError::Walk(error))
             }
         };
         if open.builder.is_empty() {
             state.spare.push(open.builder);
-            return Ok(added.map(|(value, num_records, _)| (value, num_records, None)));
+            return added;
         }
         if open.builder.len() >= self.frame_rows || open.builder.bytes() >= self.frame_bytes {
             state.ready.push_back(open);
@@ -159,7 +172,7 @@ impl Shared {
         }
         drop(state);
         self.work.notify_one();
-        Ok(added)
+        added
     }
 
     /// Walks a large request into a frame of its own, outside the lock.
@@ -167,11 +180,11 @@ impl Shared {
         &self,
         permit: Permit,
         walk: impl FnOnce(&mut BlockBuilder) -> Result<T, E>,
-    ) -> Result<Result<(T, usize, Option<Waiter>), E>, Error> {
+    ) -> Result<Added<T>, AddError<E>> {
         let builder = {
             let mut state = self.lock();
             if state.closed {
-                return Err(Error::Closed);
+                return Err(Error::Closed.into());
             }
             state.spare.pop().unwrap_or_default()
         };
@@ -180,26 +193,34 @@ impl Shared {
         let walked = walk(&mut own.builder);
         let num_records = own.builder.len();
         let mut state = self.lock();
-        match walked {
-            Ok(value) if num_records > 0 && !state.closed => {
-                let waiter = own.waiter();
+        let refused = match walked {
+            Ok(value) if num_records == 0 => Ok(Added {
+                value,
+                num_records,
+                waiter: None,
+            }),
+            Ok(value) if !state.closed => {
+                let waiter = Some(own.waiter());
                 // What came earlier in the open frame keeps its place before this one.
                 let open = state.open.take();
                 state.ready.extend(open);
                 state.ready.push_back(own);
                 drop(state);
                 self.work.notify_one();
-                Ok(Ok((value, num_records, Some(waiter))))
+                return Ok(Added {
+                    value,
+                    num_records,
+                    waiter,
+                });
             }
-            Ok(_) if num_records > 0 => Err(Error::Closed),
-            other => {
-                own.builder.rollback(&mark);
-                if state.spare.len() < SPARE_BUILDERS {
-                    state.spare.push(own.builder);
-                }
-                Ok(other.map(|value| (value, num_records, None)))
-            }
+            Ok(_) => Err(Error::Closed.into()),
+            Err(error) => Err(AddError::Walk(error)),
+        };
+        own.builder.rollback(&mark);
+        if state.spare.len() < SPARE_BUILDERS {
+            state.spare.push(own.builder);
         }
+        refused
     }
 }
 
@@ -357,10 +378,9 @@ impl Committer {
             result,
         } = commit;
         self.commit_time = (self.commit_time * 7 + started.elapsed()) / 8;
-        match &result {
-            Ok(()) => (self.publish)(frame),
-            // Not logged here: the receivers answer each sender, and the queue logs its own state.
-            Err(_) => {}
+        // A refusal is not logged here: the receivers answer each sender, and the queue logs its state.
+        if result.is_ok() {
+            (self.publish)(frame);
         }
         outcome.send_replace(Some(result));
         drop(permit);

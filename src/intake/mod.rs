@@ -54,6 +54,21 @@ pub enum Error {
     Closed,
 }
 
+/// Why a request's records are not in a frame.
+#[derive(Debug)]
+pub enum AddError<E> {
+    /// Intake does not take any.
+    Intake(Error),
+    /// They could not be read: what the walk returned.
+    Walk(E),
+}
+
+impl<E> From<Error> for AddError<E> {
+    fn from(error: Error) -> Self {
+        AddError::Intake(error)
+    }
+}
+
 /// Proof that the queue holds a request's records. A receiver cannot answer "accepted" without it.
 #[derive(Debug)]
 #[must_use = "an answer to the sender takes a receipt"]
@@ -140,27 +155,25 @@ impl Intake {
     /// `permit` holds the request's bytes and is kept until the commit.
     ///
     /// # Errors
-    /// The outer error when intake is closed; the inner one is `walk`'s own.
+    /// When intake is closed, or `walk` failed.
     pub fn add<T, E>(
         &self,
         permit: Permit,
         walk: impl FnOnce(&mut BlockBuilder) -> Result<T, E>,
-    ) -> Result<Result<(T, Pending), E>, Error> {
+    ) -> Result<(T, Pending), AddError<E>> {
         let added = if permit.bytes() <= SHARED_FRAME_BYTES {
             self.shared.add_to_open(permit, walk)?
         } else {
             self.shared.add_own(permit, walk)?
         };
-        Ok(added.map(|(value, num_records, waiter)| {
-            let wait = num_records > 0 && self.ack == config::Ack::Queued;
-            (
-                value,
-                Pending {
-                    num_records,
-                    commit: waiter.filter(|_| wait),
-                },
-            )
-        }))
+        let commit = added.waiter.filter(|_| self.ack == config::Ack::Queued);
+        Ok((
+            added.value,
+            Pending {
+                num_records: added.num_records,
+                commit,
+            },
+        ))
     }
 
     /// Refuses new records from now on; the committer ends once what it has is committed.

@@ -12,7 +12,7 @@
 //!   one node rise strictly, and a stream continues strictly after its cursor: from the ring while
 //!   that reaches back far enough, else from the store ([`Backfill`]), else with a `gap`.
 //!
-//! `ring` holds the frames, `channel` is one distinct filter, `replay` is what a new viewer gets of
+//! `ring` holds the frames, `worker` is the thread, `channel` is one distinct filter, `replay` is what a new viewer gets of
 //! the past, `viewer` puts it all into one stream of bytes, `event` has the format of the stream.
 
 mod backfill;
@@ -30,6 +30,7 @@ mod ring;
 mod seats;
 mod text;
 mod viewer;
+mod worker;
 
 #[cfg(test)]
 mod tests;

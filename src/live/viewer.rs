@@ -11,8 +11,9 @@ use tokio::time::{Instant, timeout_at};
 
 use super::channel::write_rows;
 use super::event::{LogsWriter, format_event, format_id};
-use super::hub::{Membership, Shared, Subscribe, TICK, now_ms};
+use super::hub::{Membership, Shared, Subscribe, now_ms};
 use super::replay::{self, End, Pick, Replay};
+use super::worker::TICK;
 use super::{Cursor, Seat, StoredRecord};
 use crate::frame::Block;
 

@@ -98,9 +98,9 @@ pub(super) fn row_time<'a>(
 pub(crate) fn parse_epoch(text: &str) -> Option<i64> {
     let (magnitude, nanos) = scaled(text)?;
     let per_unit: i128 = match magnitude {
-        ..100_000_000_000 => 1,
-        ..100_000_000_000_000 => 1_000,
-        ..100_000_000_000_000_000 => 1_000_000,
+        0..100_000_000_000 => 1,
+        100_000_000_000..100_000_000_000_000 => 1_000,
+        100_000_000_000_000..100_000_000_000_000_000 => 1_000_000,
         _ => 1_000_000_000,
     };
     i64::try_from(nanos.div_euclid(per_unit)).ok()

@@ -23,6 +23,9 @@ use serde::{Deserialize, Serialize};
 use super::Error;
 use crate::frame::Frame;
 
+/// Name of the directory inside the state directory.
+pub const DIR: &str = "dead-letters";
+
 /// Why a frame was buried.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reason {

@@ -12,10 +12,15 @@
 
 pub mod dead;
 pub mod disk;
+pub mod redis;
 
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::config::Config;
+use futures_util::future::Either;
+
+use crate::config::{Config, QueueKind};
 use crate::frame::Frame;
 
 /// Why the queue did not do what was asked.
@@ -47,7 +52,7 @@ pub enum Error {
         /// The file.
         path: String,
         /// What the system said.
-        source: std::sync::Arc<std::io::Error>,
+        source: Arc<std::io::Error>,
     },
     /// Too much waits for the disk or for Redis already. Nothing was written.
     #[error("queue is busy: {waiting} bytes wait to be written, {cap} may")]
@@ -134,6 +139,32 @@ pub fn token(frames: &[Frame]) -> String {
     format!("{first:016x}-{last:016x}-{num_records}-{checksum:08x}")
 }
 
+/// The name in a file, which is made with a random one if it is missing.
+fn worker_name(path: &Path) -> Result<String, Error> {
+    let known = std::fs::read_to_string(path).unwrap_or_default();
+    let known = known.trim();
+    if !known.is_empty()
+        && known
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b == b'-')
+    {
+        return Ok(known.to_owned());
+    }
+    let random = getrandom::u64().map_err(std::io::Error::other);
+    random
+        .and_then(|random| {
+            let name = format!("{random:016x}");
+            std::fs::write(path, &name)?;
+            std::fs::File::open(path)?.sync_all()?;
+            Ok(name)
+        })
+        .map_err(|source| Error::Io {
+            what: "naming the worker",
+            path: path.display().to_string(),
+            source: Arc::new(source),
+        })
+}
+
 /// Milliseconds since the epoch.
 fn now_ms() -> i64 {
     std::time::SystemTime::now()
@@ -148,17 +179,43 @@ fn now_ms() -> i64 {
 pub enum Queue {
     /// Segment files under the state directory.
     Disk(disk::DiskQueue),
+    /// A list in Redis.
+    Redis(redis::RedisQueue),
 }
 
 impl Queue {
-    /// Opens the queue that the configuration names: the disk queue in `<state_dir>/queue`.
+    /// Opens the queue that the configuration names: the disk queue in `<state_dir>/queue`, or the one
+    /// in Redis as a worker whose name is kept in `<state_dir>/worker`. Blocks while the disk is
+    /// looked through.
     ///
     /// # Errors
-    /// When the state directory cannot be used.
+    /// When the state directory cannot be used, or Redis's URL. Redis itself may be away.
+    ///
+    /// # Panics
+    /// With Redis, outside of a tokio runtime.
     pub fn open(config: &Config) -> Result<Queue, Error> {
-        let dir = config.state_dir.join("queue");
-        let queue = disk::DiskQueue::open(&dir, &config.queue.disk)?;
-        Ok(Queue::Disk(queue))
+        let state = &config.state_dir;
+        match config.queue.kind {
+            QueueKind::Disk => {
+                let queue = disk::DiskQueue::open(&state.join("queue"), &config.queue.disk)?;
+                Ok(Queue::Disk(queue))
+            }
+            QueueKind::Redis => {
+                let dead = dead::DeadLetters::open(&state.join(dead::DIR))?;
+                let worker = worker_name(&state.join("worker"))?;
+                let queue = redis::RedisQueue::open(&config.queue.redis, &worker, dead)?;
+                Ok(Queue::Redis(queue))
+            }
+        }
+    }
+
+    /// Why the queue does not take frames at the moment, for readiness.
+    #[must_use]
+    pub fn last_error(&self) -> Option<Error> {
+        match self {
+            Queue::Disk(queue) => queue.last_error(),
+            Queue::Redis(queue) => queue.last_error(),
+        }
     }
 
     /// Appends a frame behind all that were appended before. The place is fixed by the call; the
@@ -167,8 +224,15 @@ impl Queue {
     /// # Errors
     /// When nothing was written: the queue is full, the disk or Redis refuses, or it is closed.
     pub fn append(&self, frame: Frame) -> impl Future<Output = Result<(), Error>> + Send + 'static {
-        match self {
-            Queue::Disk(queue) => queue.append(frame),
+        let appended = match self {
+            Queue::Disk(queue) => Either::Left(queue.append(frame)),
+            Queue::Redis(queue) => Either::Right(queue.append(frame)),
+        };
+        async move {
+            match appended {
+                Either::Left(disk) => disk.await,
+                Either::Right(redis) => redis.await,
+            }
         }
     }
 
@@ -180,6 +244,7 @@ impl Queue {
     pub async fn claim(&self, limits: &ClaimLimits) -> Result<Claim, Error> {
         match self {
             Queue::Disk(queue) => queue.claim(limits).await,
+            Queue::Redis(queue) => queue.claim(limits).await,
         }
     }
 
@@ -190,6 +255,7 @@ impl Queue {
     pub async fn try_claim(&self, limits: &ClaimLimits) -> Result<Option<Claim>, Error> {
         match self {
             Queue::Disk(queue) => queue.try_claim(limits).await,
+            Queue::Redis(queue) => queue.try_claim(limits).await,
         }
     }
 
@@ -200,6 +266,7 @@ impl Queue {
     pub async fn ack(&self, claim: &Claim) -> Result<(), Error> {
         match self {
             Queue::Disk(queue) => queue.ack(claim).await,
+            Queue::Redis(queue) => queue.ack(claim).await,
         }
     }
 
@@ -207,6 +274,7 @@ impl Queue {
     pub async fn depth(&self) -> Depth {
         match self {
             Queue::Disk(queue) => queue.depth(),
+            Queue::Redis(queue) => queue.depth().await,
         }
     }
 
@@ -214,6 +282,7 @@ impl Queue {
     pub async fn close(&self) {
         match self {
             Queue::Disk(queue) => queue.close().await,
+            Queue::Redis(queue) => queue.close().await,
         }
     }
 }

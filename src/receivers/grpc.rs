@@ -69,7 +69,7 @@ async fn call(door: &Door, request: Request) -> Result<Outcome, Reject> {
             message,
             permit,
             wait,
-            |body, context, builder| decode::decode_protobuf(body, context, builder),
+            decode::decode_protobuf,
         )
         .await?;
     Ok(outcome)
@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(read("2H"), Some(Duration::from_secs(7200)));
         assert_eq!(read("99999999u"), Some(Duration::from_micros(99_999_999)));
         for bad in ["", "S", "3", "-1S", "123456789S", "é"] {
-            let value = http::HeaderValue::from_bytes(bad.as_bytes()).unwrap();
+            let value = HeaderValue::from_bytes(bad.as_bytes()).unwrap();
             let headers =
                 HeaderMap::from_iter([(http::HeaderName::from_static("grpc-timeout"), value)]);
             assert_eq!(timeout(&headers), None, "{bad}");

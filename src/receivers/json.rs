@@ -40,7 +40,7 @@ async fn call(door: &Door, request: Request) -> Result<Outcome, Reject> {
             bytes,
             permit,
             Duration::MAX,
-            |body, context, builder| decode::decode_native(body, context, builder),
+            decode::decode_native,
         )
         .await?;
     if outcome.accepted == 0 && outcome.rejected > 0 {

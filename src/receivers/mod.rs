@@ -21,7 +21,7 @@ use bytes::Bytes;
 use crate::auth::Tokens;
 use crate::config::Config;
 use crate::frame::BlockBuilder;
-use crate::intake::{self, Intake, Permit, Receipt};
+use crate::intake::{self, AddError, Intake, Permit, Receipt};
 use crate::normalize::Context;
 use crate::record::Receiver;
 use crate::telemetry::Metrics;
@@ -84,7 +84,7 @@ impl Door {
         // The body is copied into the frame; holding it while the commit is under way would double
         // the memory of every request that waits.
         drop(body);
-        let (outcome, pending) = added??;
+        let (outcome, pending) = added?;
         let receipt = pending
             .receipt(wait.min(self.config.limits.commit_timeout.duration()))
             .await?;
@@ -97,6 +97,15 @@ impl Door {
 impl From<intake::Error> for Reject {
     fn from(error: intake::Error) -> Self {
         Reject::Unavailable(error.to_string())
+    }
+}
+
+impl From<AddError<DecodeError>> for Reject {
+    fn from(error: AddError<DecodeError>) -> Self {
+        match error {
+            AddError::Intake(error) => error.into(),
+            AddError::Walk(error) => error.into(),
+        }
     }
 }
 

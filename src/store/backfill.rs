@@ -38,7 +38,13 @@ impl StoreBackfill {
         if writer.borrow().stored.covers(up_to) {
             return Ok(());
         }
-        if self.reader.last_ids().await.map_err(away)?.covers(up_to) {
+        if self
+            .reader
+            .last_ids()
+            .await
+            .map_err(|error| away(&error))?
+            .covers(up_to)
+        {
             return Ok(());
         }
         let wait = writer.wait_for(|status| status.stored.covers(up_to));
@@ -63,7 +69,7 @@ fn received_ms(id: u64) -> i64 {
     i64::try_from(id >> 22).unwrap_or(i64::MAX)
 }
 
-fn away(error: Error) -> BackfillError {
+fn away(error: &Error) -> BackfillError {
     BackfillError::Store(error.to_string())
 }
 
@@ -83,7 +89,7 @@ impl Backfill for StoreBackfill {
             let read = self
                 .reader
                 .between(Some(after), up_to, filter, limit.saturating_add(1));
-            let mut records = read.await.map_err(away)?;
+            let mut records = read.await.map_err(|error| away(&error))?;
             let complete = records.len() <= limit;
             records.truncate(limit);
             Ok(Backfilled { records, complete })
@@ -98,7 +104,7 @@ impl Backfill for StoreBackfill {
     ) -> BoxFuture<'a, Result<Backfilled, BackfillError>> {
         Box::pin(async move {
             let read = self.reader.between(None, up_to, filter, limit);
-            let records = read.await.map_err(away)?;
+            let records = read.await.map_err(|error| away(&error))?;
             let complete = records.len() < limit;
             Ok(Backfilled { records, complete })
         })

@@ -240,16 +240,25 @@ impl Client {
         let Some(url) = &config.url else {
             return Ok(None);
         };
-        let (sender, endpoint) = watch::channel(Some(Endpoint {
+        let endpoint = Endpoint {
             url: url.clone(),
             user: config.user.clone(),
             password: config.password.clone(),
-        }));
+        };
+        Client::at(endpoint).map(Some)
+    }
+
+    /// A client of a server that stays where it is.
+    ///
+    /// # Errors
+    /// As [`Client::new`].
+    pub fn at(endpoint: Endpoint) -> Result<Client, Error> {
+        let (sender, endpoint) = watch::channel(Some(endpoint));
         let client = Client::new(endpoint)?;
-        Ok(Some(Client {
+        Ok(Client {
             _fixed: Some(sender),
             ..client
-        }))
+        })
     }
 
     /// The endpoint's source.

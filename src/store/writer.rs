@@ -60,7 +60,7 @@ impl Writer {
     pub fn new(queue: Queue, client: Client, dead: DeadLetters, config: &Config) -> Writer {
         let schema = Schema::new(config);
         Writer {
-            insert: Insert::new(client.clone(), schema.table(), &config.store),
+            insert: Insert::new(client.clone(), &schema.table(), &config.store),
             queue,
             client,
             schema,

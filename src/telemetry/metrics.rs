@@ -34,7 +34,6 @@ metrics! {
     REQUESTS "counter" "watchtower_receiver_requests_total" "Requests acknowledged.";
     REFUSED "counter" "watchtower_receiver_refused_requests_total" "Requests refused whole, by reason.";
     IN_FLIGHT "gauge" "watchtower_intake_in_flight_bytes" "Bytes of requests that are not yet committed to the queue.";
-    COMMITTED "counter" "watchtower_queue_appended_records_total" "Records that the queue took since the start.";
     QUEUE_RECORDS "gauge" "watchtower_queue_depth_records" "Records in the queue, sealed ones included.";
     QUEUE_BYTES "gauge" "watchtower_queue_depth_bytes" "Bytes in the queue, sealed ones included.";
     QUEUE_AGE "gauge" "watchtower_queue_oldest_seconds" "Age of the oldest frame in the queue; 0 when it is empty.";

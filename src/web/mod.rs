@@ -39,9 +39,21 @@ macro_rules! assets {
 static ASSETS: &[Asset] = assets! {
     "index.html": HTML,
     "style.css": STYLE,
-    "app.js": SCRIPT,
-    "worker.js": SCRIPT,
     "icon.svg": ICON,
+    "app.js": SCRIPT,
+    "connection.js": SCRIPT,
+    "copy.js": SCRIPT,
+    "detail.js": SCRIPT,
+    "filters.js": SCRIPT,
+    "keys.js": SCRIPT,
+    "list.js": SCRIPT,
+    "panels.js": SCRIPT,
+    "ring.js": SCRIPT,
+    "row.js": SCRIPT,
+    "text.js": SCRIPT,
+    "time.js": SCRIPT,
+    "words.js": SCRIPT,
+    "worker.js": SCRIPT,
 };
 
 static VERSION: LazyLock<String> = LazyLock::new(|| {

@@ -86,7 +86,7 @@ fn row_as_json(row: &Row<'_>) -> Value {
 #[track_caller]
 fn assert_clickhouse_reads_what_we_read(frames: &[Frame]) {
     let server = clickhouse();
-    let table = table_of_records(server);
+    let table = table_of_records(&server);
     let blocks: Vec<u8> = frames.iter().flat_map(Frame::payload).collect();
     server.insert(
         &format!("INSERT INTO {table} FORMAT Native"),

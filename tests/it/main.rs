@@ -4,8 +4,12 @@
     reason = "allow-unwrap-in-tests does not reach the helpers of an integration test"
 )]
 
+mod command_line;
+mod crash;
 mod engine;
+mod examples;
 mod frame_clickhouse;
+mod pipeline;
 mod store_faults;
 mod store_schema;
 mod store_search;

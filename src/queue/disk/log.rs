@@ -287,6 +287,19 @@ impl Log {
         self.restore()
     }
 
+    /// Ids of the frames that a crash may take.
+    #[cfg(test)]
+    pub(super) fn unsynced(&self) -> Vec<u64> {
+        let ids = self.unsynced.iter().map(|f| f.header().first_id);
+        ids.collect()
+    }
+
+    /// Whether frames that were refused may still be in a file.
+    #[cfg(test)]
+    pub(super) fn has_to_cut(&self) -> bool {
+        self.cut.is_some()
+    }
+
     /// When [`Log::flush`] is due.
     pub(super) fn flush_at(&self) -> Option<Instant> {
         let Fsync::Interval(period) = self.config.fsync else {
@@ -375,11 +388,17 @@ impl Log {
     pub(super) fn prune(&mut self) {
         let spent = self.state().spent();
         for number in spent {
-            if let Some(active) = self.active.take_if(|active| active.number == number) {
+            // Its tail may hold refused frames. A crash could undo the removal, but not the cut.
+            if self.cut.is_some_and(|(cut, _)| cut == number) {
+                continue;
+            }
+            if let Some(active) = &self.active
+                && active.number == number
+            {
                 if active.len < WORTH_REMOVING {
-                    self.active = Some(active);
                     continue;
                 }
+                self.active = None;
             }
             let name = segment::name(number);
             if let Err(error) = self.io.remove(&name) {

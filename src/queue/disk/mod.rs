@@ -108,6 +108,9 @@ impl DiskQueue {
     }
 
     /// See [`super::Queue::append`].
+    ///
+    /// # Errors
+    /// When nothing was written.
     pub fn append(
         &self,
         frame: Frame,
@@ -122,40 +125,45 @@ impl DiskQueue {
     /// # Errors
     /// When the disk fails.
     pub async fn claim(&self, limits: &ClaimLimits) -> Result<Claim, Error> {
-        let _one_at_a_time = self.inner.claimer.lock().await;
         loop {
             // Made before the look, so that no change in between is missed.
             let changed = self.inner.thread.changed();
-            let due = {
-                let state = self.state();
-                if state.ready.is_empty() && state.redeliver.is_empty() {
-                    state.due(limits)
-                } else {
-                    Due::Now
+            if self.inner.thread.is_closed() {
+                return Err(Error::Closed);
+            }
+            let at = {
+                let _one_at_a_time = self.inner.claimer.lock().await;
+                match self.due(limits) {
+                    Due::Now => {
+                        if let Some(claim) = self.take(limits).await? {
+                            return Ok(claim);
+                        }
+                        None
+                    }
+                    Due::At(at) => Some(at),
+                    Due::Never => None,
                 }
             };
-            match due {
-                Due::Now => {
-                    if let Some(claim) = self.take(limits).await? {
-                        return Ok(claim);
-                    }
-                }
-                Due::At(at) if at <= Instant::now() => {
-                    if let Some(claim) = self.take(limits).await? {
-                        return Ok(claim);
-                    }
-                }
-                Due::At(at) => {
+            match at {
+                Some(at) => {
                     tokio::select! {
                         () = tokio::time::sleep_until(at.into()) => {}
                         () = changed => {}
                     }
                 }
-                Due::Never => changed.await,
+                None => changed.await,
             }
-            if self.inner.thread.is_closed() {
-                return Err(Error::Closed);
-            }
+        }
+    }
+
+    fn due(&self, limits: &ClaimLimits) -> Due {
+        let state = self.state();
+        if !state.ready.is_empty() || !state.redeliver.is_empty() {
+            return Due::Now;
+        }
+        match state.due(limits) {
+            Due::At(at) if at <= Instant::now() => Due::Now,
+            due => due,
         }
     }
 
@@ -323,5 +331,9 @@ impl DiskQueue {
     }
 }
 
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod sim;
 #[cfg(test)]
 mod tests;

@@ -97,6 +97,8 @@ pub(super) struct State {
     pub(super) moves: u64,
     /// When the frame at the head was sealed, as far as known.
     pub(super) head_oldest: Option<i64>,
+    /// Bytes that the cache may hold.
+    pub(super) cache_limit: u64,
     cache: VecDeque<Cached>,
     cache_bytes: u64,
 }
@@ -105,6 +107,7 @@ impl State {
     pub(super) fn new(ledger: Ledger) -> State {
         State {
             ledger,
+            cache_limit: CACHE_BYTES,
             ..State::default()
         }
     }
@@ -135,7 +138,7 @@ impl State {
         if self.head_oldest.is_none() {
             self.head_oldest = frames.first().map(|frame| frame.header().sealed_at);
         }
-        while self.cache_bytes > CACHE_BYTES && self.pop_cached().is_some() {}
+        while self.cache_bytes > self.cache_limit && self.pop_cached().is_some() {}
     }
 
     /// Takes back what [`State::appended`] noted from `from` on, which no claim has.

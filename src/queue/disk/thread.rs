@@ -162,6 +162,13 @@ impl Drop for Handle {
     }
 }
 
+/// What the thread does in one go.
+struct Work {
+    group: Vec<(Frame, Answer)>,
+    requests: Vec<(Request, Answer)>,
+    closing: bool,
+}
+
 struct Worker {
     log: Log,
     shared: Arc<Shared>,
@@ -170,15 +177,15 @@ struct Worker {
 impl Worker {
     fn run(mut self) {
         loop {
-            let (frames, requests, closing) = self.wait();
-            let idle = frames.is_empty() && requests.is_empty();
-            self.append(frames);
-            self.serve(requests);
+            let work = self.wait();
+            let idle = work.group.is_empty() && work.requests.is_empty();
+            self.append(work.group);
+            self.serve(work.requests);
             if self.log.flush_at().is_some_and(|at| at <= Instant::now()) {
                 let result = self.log.flush();
                 self.remember(APPEND, result.err());
             }
-            if closing && idle {
+            if work.closing && idle {
                 break;
             }
         }
@@ -188,7 +195,7 @@ impl Worker {
     }
 
     /// Takes a group of frames and all requests, as soon as there are any.
-    fn wait(&self) -> (Vec<(Frame, Answer)>, Vec<(Request, Answer)>, bool) {
+    fn wait(&self) -> Work {
         let flush_at = self.log.flush_at();
         let mut inbox = self.shared.inbox();
         while inbox.frames.is_empty() && inbox.requests.is_empty() && !inbox.closing {
@@ -217,8 +224,11 @@ impl Worker {
             bytes += frame.as_bytes().len() as u64;
             group.push((frame, answer));
         }
-        let requests = std::mem::take(&mut inbox.requests);
-        (group, requests, inbox.closing)
+        Work {
+            group,
+            requests: std::mem::take(&mut inbox.requests),
+            closing: inbox.closing,
+        }
     }
 
     fn append(&mut self, group: Vec<(Frame, Answer)>) {

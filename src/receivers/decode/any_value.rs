@@ -25,21 +25,25 @@ impl<'a> AnyValue<'a> {
     #[inline]
     pub(super) fn read(mut wire: Wire<'a>, repairs: &mut Repairs) -> Result<Self, Damage> {
         let mut value = AnyValue::Empty;
-        while let Some(field) = wire.next()? {
-            value = match field.number {
-                1 => AnyValue::String(field.bytes("string_value")?),
-                2 => AnyValue::Bool(field.varint("bool_value")? != 0),
-                3 => AnyValue::Int(field.varint("int_value")?.cast_signed()),
-                4 => AnyValue::Double(f64::from_bits(field.fixed64("double_value")?)),
-                5 => AnyValue::Array(field.message("array_value")?),
-                6 => AnyValue::Map(field.message("kvlist_value")?),
-                7 => AnyValue::Bytes(field.bytes("bytes_value")?),
+        while !wire.is_empty() {
+            let key = wire.key()?;
+            value = match key.number() {
+                1 => AnyValue::String(wire.bytes(key, "string_value")?),
+                2 => AnyValue::Bool(wire.varint(key, "bool_value")? != 0),
+                3 => AnyValue::Int(wire.varint(key, "int_value")?.cast_signed()),
+                4 => AnyValue::Double(f64::from_bits(wire.fixed64(key, "double_value")?)),
+                5 => AnyValue::Array(wire.message(key, "array_value")?),
+                6 => AnyValue::Map(wire.message(key, "kvlist_value")?),
+                7 => AnyValue::Bytes(wire.bytes(key, "bytes_value")?),
                 8 => {
-                    field.varint("string_value_strindex")?;
+                    wire.varint(key, "string_value_strindex")?;
                     repairs.string_table_refs += 1;
                     AnyValue::Empty
                 }
-                _ => value,
+                _ => {
+                    wire.skip(key)?;
+                    value
+                }
             };
         }
         Ok(value)
@@ -95,11 +99,14 @@ fn write_array(
     repairs: &mut Repairs,
 ) -> Result<(), Damage> {
     let mut members = out.array();
-    while let Some(field) = wire.next()? {
-        if field.number == 1 && !out.is_full() {
+    while !wire.is_empty() {
+        let key = wire.key()?;
+        if key.number() == 1 && !out.is_full() {
             members.next(out);
-            let value = AnyValue::read(field.message("values")?, repairs)?;
+            let value = AnyValue::read(wire.message(key, "values")?, repairs)?;
             value.write(out, depth + 1, repairs)?;
+        } else {
+            wire.skip(key)?;
         }
     }
     members.close(out);
@@ -113,12 +120,15 @@ fn write_map(
     repairs: &mut Repairs,
 ) -> Result<(), Damage> {
     let mut entries = out.object();
-    while let Some(field) = wire.next()? {
-        if field.number == 1 && !out.is_full() {
-            let (key, value) = key_value(field.message("values")?, repairs)?;
+    while !wire.is_empty() {
+        let key = wire.key()?;
+        if key.number() == 1 && !out.is_full() {
+            let (name, value) = key_value(wire.message(key, "values")?, repairs)?;
             let from = out.len();
             value.write(out, depth + 1, repairs)?;
-            entries.add(key, from, out);
+            entries.add(name, from, out);
+        } else {
+            wire.skip(key)?;
         }
     }
     entries.close(out, repairs);
@@ -131,18 +141,19 @@ pub(super) fn key_value<'a>(
     mut wire: Wire<'a>,
     repairs: &mut Repairs,
 ) -> Result<(Cow<'a, str>, AnyValue<'a>), Damage> {
-    let mut key: &[u8] = &[];
+    let mut name: &[u8] = &[];
     let mut value = AnyValue::Empty;
-    while let Some(field) = wire.next()? {
-        match field.number {
-            1 => key = field.bytes("key")?,
-            2 => value = AnyValue::read(field.message("value")?, repairs)?,
+    while !wire.is_empty() {
+        let key = wire.key()?;
+        match key.number() {
+            1 => name = wire.bytes(key, "key")?,
+            2 => value = AnyValue::read(wire.message(key, "value")?, repairs)?,
             3 => {
-                field.varint("key_strindex")?;
+                wire.varint(key, "key_strindex")?;
                 repairs.string_table_refs += 1;
             }
-            _ => {}
+            _ => wire.skip(key)?,
         }
     }
-    Ok((utf8(key, repairs), value))
+    Ok((utf8(name, repairs), value))
 }

@@ -312,6 +312,11 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Goes behind the value that comes next.
+    pub(super) fn pass(&mut self) -> Result<(), Damage> {
+        self.skip().map(drop)
+    }
+
     /// Goes to the next value of an object or array, or behind its end.
     fn skip_to_value(&mut self, members: &mut Members, is_object: bool) -> Result<bool, Damage> {
         if !is_object {

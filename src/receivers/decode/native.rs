@@ -113,8 +113,9 @@ impl<'a, S: Sink> Walk<'a, '_, S> {
 
     /// Reads a record, or what stands in its place.
     fn member(&mut self, reader: &mut Reader<'a>) -> Result<Result<(), (usize, Damage)>, Expands> {
+        let kind = reader.kind();
         let start = reader.offset();
-        match reader.kind() {
+        match kind {
             Ok(Kind::Object) => {}
             Ok(kind) => {
                 if let Err(damage) = reader.skip() {

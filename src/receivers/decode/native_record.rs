@@ -211,10 +211,10 @@ impl<'a, 'w> NativeRecord<'a, 'w> {
             ..Draft::default()
         };
         self.severity(&mut draft, exported, is_gelf);
-        if let Some(sent) = self.value(Field::Timestamp) {
-            if let Some(nanos) = parse_time(&sent) {
-                draft.time = Stamp::Text(nanos, sent);
-            }
+        if let Some(sent) = self.value(Field::Timestamp)
+            && let Some(nanos) = parse_time(&sent)
+        {
+            draft.time = Stamp::Text(nanos, sent);
         }
         let id = self.value(Field::TraceId);
         draft.trace_id = id.and_then(|id| Id::from_text(&id).valid());
@@ -251,10 +251,10 @@ impl<'a, 'w> NativeRecord<'a, 'w> {
                 .iter()
                 .any(|known| known.as_str() == receiver.value)
         };
-        if let [Some(_), Some(receiver), Some(_)] = &added {
-            if is_ours(receiver) {
-                return true;
-            }
+        if let [Some(_), Some(receiver), Some(_)] = &added
+            && is_ours(receiver)
+        {
+            return true;
         }
         for candidate in added.into_iter().flatten() {
             self.attribute(candidate.key, candidate.value);

@@ -43,7 +43,7 @@ fn write(
     match reader.kind()? {
         Kind::Object | Kind::Array if depth == MAX_DEPTH => {
             repairs.too_deep += 1;
-            reader.skip()?;
+            reader.pass()?;
             out.raw("null");
         }
         Kind::Object => write_object(reader, out, depth, repairs)?,
@@ -76,7 +76,7 @@ fn write_array(
     let mut members = reader.enter();
     while reader.next_element(&mut members)? {
         if out.is_full() {
-            reader.skip()?;
+            reader.pass()?;
         } else {
             written.next(out);
             write(reader, out, depth + 1, repairs)?;
@@ -96,7 +96,7 @@ fn write_object(
     let mut members = reader.enter();
     while let Some(key) = reader.next_key(&mut members, repairs)? {
         if out.is_full() {
-            reader.skip()?;
+            reader.pass()?;
         } else {
             let from = out.len();
             write(reader, out, depth + 1, repairs)?;

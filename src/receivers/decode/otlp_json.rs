@@ -103,7 +103,7 @@ impl<'s, S: Sink> Walk<'s, S> {
         if self.unknown.len() < MAX_UNKNOWN {
             self.unknown.push(key.chars().take(40).collect());
         }
-        reader.skip().map(drop)
+        reader.pass()
     }
 
     fn resource_logs(&mut self, reader: &mut Reader<'_>) -> Result<(), Damage> {
@@ -123,7 +123,7 @@ impl<'s, S: Sink> Walk<'s, S> {
                 }
                 "instrumentationLibraryLogs" | "instrumentation_library_logs" => {
                     self.emitter.repairs.legacy_logs += 1;
-                    reader.skip()?;
+                    reader.pass()?;
                 }
                 _ => self.unknown(reader, &key)?,
             }
@@ -157,7 +157,7 @@ impl<'s, S: Sink> Walk<'s, S> {
                 "droppedAttributesCount" | "dropped_attributes_count" => {
                     draft.dropped_attributes = self.unsigned(reader)?;
                 }
-                _ => drop(reader.skip()?),
+                _ => reader.pass()?,
             }
         }
         Ok(())
@@ -209,7 +209,7 @@ impl<'s, S: Sink> Walk<'s, S> {
                 "droppedAttributesCount" | "dropped_attributes_count" => {
                     draft.dropped_attributes = self.unsigned(reader)?;
                 }
-                _ => drop(reader.skip()?),
+                _ => reader.pass()?,
             }
         }
         Ok(())
@@ -225,7 +225,7 @@ impl<'s, S: Sink> Walk<'s, S> {
             let index = self.num_records;
             self.num_records = index.saturating_add(1);
             if reader.kind()? != Kind::Object {
-                reader.skip()?;
+                reader.pass()?;
                 self.outcome
                     .reject(index, || "a log record must be a JSON object".to_owned());
                 return Ok(());
@@ -272,7 +272,7 @@ impl<'s, S: Sink> Walk<'s, S> {
                     draft.set_span_id(id, &mut self.emitter.repairs);
                 }
                 "eventName" | "event_name" => draft.event_name = self.text(reader)?,
-                _ => drop(reader.skip()?),
+                _ => reader.pass()?,
             }
         }
         Ok(draft)
@@ -288,7 +288,7 @@ impl<'s, S: Sink> Walk<'s, S> {
         each(reader, "attributes", |reader| {
             if reader.kind()? != Kind::Object {
                 repairs.odd_values += 1;
-                return reader.skip().map(drop);
+                return reader.pass();
             }
             let (mut name, mut value) = (Cow::Borrowed(""), None);
             let mut members = reader.enter();
@@ -298,9 +298,9 @@ impl<'s, S: Sink> Walk<'s, S> {
                     "value" => value = text(reader, limits.value, repairs)?,
                     "keyStrindex" | "key_strindex" => {
                         repairs.string_table_refs += 1;
-                        reader.skip()?;
+                        reader.pass()?;
                     }
-                    _ => drop(reader.skip()?),
+                    _ => reader.pass()?,
                 }
             }
             attributes.insert(name, value.unwrap_or_default(), limits, repairs);
@@ -399,7 +399,7 @@ fn id<const N: usize>(reader: &mut Reader<'_>, repairs: &mut Repairs) -> Result<
             Id::Absent
         }
         _ => {
-            reader.skip()?;
+            reader.pass()?;
             Id::Invalid
         }
     })

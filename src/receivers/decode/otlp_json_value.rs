@@ -97,7 +97,7 @@ pub(super) fn text<'a>(
         match Member::named(&key) {
             // Null is the same as no member at all.
             _ if reader.null()? => {}
-            None => drop(reader.skip()?),
+            None => reader.pass()?,
             Some(member @ (Member::Array | Member::Map)) => {
                 value = Some(container_text(reader, member, limit, repairs)?);
             }
@@ -144,7 +144,7 @@ fn write(
             _ if reader.null()? => continue,
             Some(member) => member,
             None => {
-                reader.skip()?;
+                reader.pass()?;
                 continue;
             }
         };
@@ -171,7 +171,7 @@ fn write_container(
 ) -> Result<(), Damage> {
     if depth == MAX_DEPTH {
         repairs.too_deep += 1;
-        reader.skip()?;
+        reader.pass()?;
         out.raw("null");
         return Ok(());
     }
@@ -182,7 +182,7 @@ fn write_container(
         Kind::Object => out.raw(empty),
         _ => {
             repairs.odd_values += 1;
-            reader.skip()?;
+            reader.pass()?;
             out.raw("null");
             return Ok(());
         }
@@ -193,7 +193,7 @@ fn write_container(
             out.truncate(start);
             write_values(reader, member, out, depth, repairs)?;
         } else {
-            reader.skip()?;
+            reader.pass()?;
         }
     }
     Ok(())
@@ -213,7 +213,7 @@ fn write_values(
     let mut members = reader.enter();
     while reader.next_element(&mut members)? {
         if out.is_full() {
-            reader.skip()?;
+            reader.pass()?;
         } else {
             written.next(out);
             write(reader, out, depth + 1, repairs)?;
@@ -234,7 +234,7 @@ fn write_map(
     while reader.next_element(&mut members)? {
         if out.is_full() || reader.kind()? != Kind::Object {
             repairs.odd_values += u32::from(!out.is_full());
-            reader.skip()?;
+            reader.pass()?;
             continue;
         }
         let from = out.len();
@@ -248,7 +248,7 @@ fn write_map(
                     out.truncate(from);
                     write(reader, out, depth + 1, repairs)?;
                 }
-                _ => drop(reader.skip()?),
+                _ => reader.pass()?,
             }
         }
         match entry_key {
@@ -271,18 +271,30 @@ fn scalar<'a>(
 ) -> Result<Option<Scalar<'a>>, Damage> {
     if member == Member::StringTableRef {
         repairs.string_table_refs += 1;
-        reader.skip()?;
+        reader.pass()?;
         return Ok(None);
     }
-    let is_number = reader.kind()? == Kind::Number;
+    if reader.kind()? == Kind::Number {
+        let digits = reader.number()?;
+        return Ok(Some(match member {
+            Member::Double => {
+                double(digits).map_or_else(|| odd(digits.into(), repairs), Scalar::Double)
+            }
+            Member::Int => integer(digits).unwrap_or_else(|| odd(digits.into(), repairs)),
+            _ => {
+                repairs.odd_values += 1;
+                number(digits)
+            }
+        }));
+    }
     let value = match (member, bare(reader, repairs)?) {
+        (_, None) => return Ok(None),
         (Member::Int, Some(Scalar::String(text))) => {
             integer(&text).unwrap_or_else(|| odd(text, repairs))
         }
         (Member::Double, Some(Scalar::String(text))) => {
             double(&text).map_or_else(|| odd(text, repairs), Scalar::Double)
         }
-        (Member::Double, Some(Scalar::Int(value))) => Scalar::Double(value as f64),
         (Member::Bytes, Some(Scalar::String(text))) => {
             let bytes = STANDARD.decode(&*text).or_else(|_| URL_SAFE.decode(&*text));
             bytes.map_or_else(|_| odd(text, repairs), Scalar::Bytes)
@@ -296,11 +308,10 @@ fn scalar<'a>(
             let fits = matches!(
                 (member, &value),
                 (Member::String, Scalar::String(_)) | (Member::Bool, Scalar::Bool(_))
-            ) || is_number && matches!(member, Member::Int | Member::Double);
+            );
             repairs.odd_values += u32::from(!fits);
             value
         }
-        (_, None) => return Ok(None),
     };
     Ok(Some(value))
 }
@@ -315,11 +326,7 @@ fn odd<'a>(text: Cow<'a, str>, repairs: &mut Repairs) -> Scalar<'a> {
 fn bare<'a>(reader: &mut Reader<'a>, repairs: &mut Repairs) -> Result<Option<Scalar<'a>>, Damage> {
     Ok(match reader.kind()? {
         Kind::String => Some(Scalar::String(reader.string(repairs)?)),
-        Kind::Number => {
-            let digits = reader.number()?;
-            let number = integer(digits).or_else(|| double(digits).map(Scalar::Double));
-            Some(number.unwrap_or(Scalar::String(Cow::Borrowed(digits))))
-        }
+        Kind::Number => Some(number(reader.number()?)),
         kind @ (Kind::True | Kind::False) => {
             reader.literal()?;
             Some(Scalar::Bool(kind == Kind::True))
@@ -330,10 +337,15 @@ fn bare<'a>(reader: &mut Reader<'a>, repairs: &mut Repairs) -> Result<Option<Sca
         }
         Kind::Object | Kind::Array => {
             repairs.odd_values += 1;
-            reader.skip()?;
+            reader.pass()?;
             None
         }
     })
+}
+
+/// A JSON number by its own looks.
+fn number(digits: &str) -> Scalar<'_> {
+    integer(digits).unwrap_or(Scalar::String(Cow::Borrowed(digits)))
 }
 
 /// An integer in any notation; a double where it is whole but beyond 64 bits, or not whole.

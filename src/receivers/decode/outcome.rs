@@ -25,7 +25,7 @@ pub enum DecodeError {
         what: &'static str,
     },
     /// There is nothing in a body that should hold JSON.
-    #[error("body is empty; send a JSON object, an array of them, or one a line")]
+    #[error("body is empty where JSON should be")]
     Empty,
     /// The records would take far more memory than the body.
     #[error(

@@ -6,7 +6,7 @@
 
 use super::any_value::{AnyValue, key_value};
 use super::damage::Damage;
-use super::wire::{Field, Wire};
+use super::wire::{Key, Wire};
 use super::{DecodeError, Outcome};
 use crate::normalize::text::utf8;
 use crate::normalize::{
@@ -33,12 +33,14 @@ pub fn decode_protobuf(
     let mut request = Wire::new(body);
     let mut num_resources = 0;
     let mut num_unknown = 0u32;
-    while let Some(field) = request.next()? {
-        if field.number == 1 {
-            resource_logs(field.message("resource_logs")?, &mut emitter)
+    while !request.is_empty() {
+        let key = request.key()?;
+        if key.number() == 1 {
+            resource_logs(request.message(key, "resource_logs")?, &mut emitter)
                 .map_err(|error| error.within_member("resource_logs", num_resources))?;
             num_resources += 1;
         } else {
+            request.skip(key)?;
             num_unknown = num_unknown.saturating_add(1);
         }
     }
@@ -55,23 +57,30 @@ pub fn decode_protobuf(
 fn resource_logs<S: Sink>(wire: Wire<'_>, emitter: &mut Emitter<'_, S>) -> Result<(), Damage> {
     let mut draft = ResourceDraft::default();
     let mut fields = wire;
-    while let Some(field) = fields.next()? {
-        match field.number {
-            1 => resource(field.message("resource")?, &mut draft, emitter)
+    while !fields.is_empty() {
+        let key = fields.key()?;
+        match key.number() {
+            1 => resource(fields.message(key, "resource")?, &mut draft, emitter)
                 .map_err(|error| error.within("resource"))?,
-            3 => draft.schema_url = utf8(field.bytes("schema_url")?, &mut emitter.repairs),
-            LEGACY_LOGS => emitter.repairs.legacy_logs += 1,
-            _ => {}
+            3 => draft.schema_url = utf8(fields.bytes(key, "schema_url")?, &mut emitter.repairs),
+            LEGACY_LOGS => {
+                fields.skip(key)?;
+                emitter.repairs.legacy_logs += 1;
+            }
+            _ => fields.skip(key)?,
         }
     }
     let group = draft.into_group(emitter.context, &mut emitter.repairs);
     let mut fields = wire;
     let mut num_scopes = 0;
-    while let Some(field) = fields.next()? {
-        if field.number == 2 {
-            scope_logs(field.message("scope_logs")?, group.clone(), emitter)
+    while !fields.is_empty() {
+        let key = fields.key()?;
+        if key.number() == 2 {
+            scope_logs(fields.message(key, "scope_logs")?, group.clone(), emitter)
                 .map_err(|error| error.within_member("scope_logs", num_scopes))?;
             num_scopes += 1;
+        } else {
+            fields.skip(key)?;
         }
     }
     Ok(())
@@ -82,16 +91,18 @@ fn resource<'a, S>(
     draft: &mut ResourceDraft<'a>,
     emitter: &mut Emitter<'_, S>,
 ) -> Result<(), Damage> {
-    while let Some(field) = wire.next()? {
-        match field.number {
+    while !wire.is_empty() {
+        let key = wire.key()?;
+        match key.number() {
             1 => attribute(
-                &field,
+                &mut wire,
+                key,
                 &mut draft.attributes,
                 emitter.context,
                 &mut emitter.repairs,
             )?,
-            2 => draft.dropped_attributes = count(&field)?,
-            _ => {}
+            2 => draft.dropped_attributes = count(&mut wire, key)?,
+            _ => wire.skip(key)?,
         }
     }
     Ok(())
@@ -104,12 +115,13 @@ fn scope_logs<'a, S: Sink>(
 ) -> Result<(), Damage> {
     let mut draft = ScopeDraft::default();
     let mut fields = wire;
-    while let Some(field) = fields.next()? {
-        match field.number {
-            1 => scope(field.message("scope")?, &mut draft, emitter)
+    while !fields.is_empty() {
+        let key = fields.key()?;
+        match key.number() {
+            1 => scope(fields.message(key, "scope")?, &mut draft, emitter)
                 .map_err(|error| error.within("scope"))?,
-            3 => draft.schema_url = utf8(field.bytes("schema_url")?, &mut emitter.repairs),
-            _ => {}
+            3 => draft.schema_url = utf8(fields.bytes(key, "schema_url")?, &mut emitter.repairs),
+            _ => fields.skip(key)?,
         }
     }
     let shared = Shared::new(group, draft, &mut emitter.repairs);
@@ -117,9 +129,10 @@ fn scope_logs<'a, S: Sink>(
     let mut attributes = Attributes::default();
     let mut fields = wire;
     let mut num_records = 0;
-    while let Some(field) = fields.next()? {
-        if field.number == 2 {
-            let record = field.message("log_records")?;
+    while !fields.is_empty() {
+        let key = fields.key()?;
+        if key.number() == 2 {
+            let record = fields.message(key, "log_records")?;
             log_record(
                 record,
                 &mut attributes,
@@ -132,6 +145,8 @@ fn scope_logs<'a, S: Sink>(
             })
             .map_err(|error| error.within_member("log_records", num_records))?;
             num_records += 1;
+        } else {
+            fields.skip(key)?;
         }
     }
     Ok(())
@@ -142,18 +157,20 @@ fn scope<'a, S>(
     draft: &mut ScopeDraft<'a>,
     emitter: &mut Emitter<'_, S>,
 ) -> Result<(), Damage> {
-    while let Some(field) = wire.next()? {
-        match field.number {
-            1 => draft.name = utf8(field.bytes("name")?, &mut emitter.repairs),
-            2 => draft.version = utf8(field.bytes("version")?, &mut emitter.repairs),
+    while !wire.is_empty() {
+        let key = wire.key()?;
+        match key.number() {
+            1 => draft.name = utf8(wire.bytes(key, "name")?, &mut emitter.repairs),
+            2 => draft.version = utf8(wire.bytes(key, "version")?, &mut emitter.repairs),
             3 => attribute(
-                &field,
+                &mut wire,
+                key,
                 &mut draft.attributes,
                 emitter.context,
                 &mut emitter.repairs,
             )?,
-            4 => draft.dropped_attributes = count(&field)?,
-            _ => {}
+            4 => draft.dropped_attributes = count(&mut wire, key)?,
+            _ => wire.skip(key)?,
         }
     }
     Ok(())
@@ -166,24 +183,25 @@ fn log_record<'a>(
     repairs: &mut Repairs,
 ) -> Result<Draft<'a>, Damage> {
     let mut draft = Draft::default();
-    while let Some(field) = wire.next()? {
-        match field.number {
-            1 => draft.time = Stamp::from_otlp(field.fixed64("time_unix_nano")?),
-            2 => draft.severity_number = severity_number(&field)?,
-            3 => draft.severity_text = utf8(field.bytes("severity_text")?, repairs),
+    while !wire.is_empty() {
+        let key = wire.key()?;
+        match key.number() {
+            1 => draft.time = Stamp::from_otlp(wire.fixed64(key, "time_unix_nano")?),
+            2 => draft.severity_number = severity_number(&mut wire, key)?,
+            3 => draft.severity_text = utf8(wire.bytes(key, "severity_text")?, repairs),
             5 => {
-                draft.body = AnyValue::read(field.message("body")?, repairs)
+                draft.body = AnyValue::read(wire.message(key, "body")?, repairs)
                     .and_then(|value| value.text(context.limits.message, repairs))
                     .map_err(|error| error.within("body"))?;
             }
-            6 => attribute(&field, attributes, context, repairs)?,
-            7 => draft.dropped_attributes = count(&field)?,
-            8 => draft.flags = field.fixed32("flags")?,
-            9 => draft.set_trace_id(Id::from_bytes(field.bytes("trace_id")?), repairs),
-            10 => draft.set_span_id(Id::from_bytes(field.bytes("span_id")?), repairs),
-            11 => draft.observed = Stamp::from_otlp(field.fixed64("observed_time_unix_nano")?),
-            12 => draft.event_name = utf8(field.bytes("event_name")?, repairs),
-            _ => {}
+            6 => attribute(&mut wire, key, attributes, context, repairs)?,
+            7 => draft.dropped_attributes = count(&mut wire, key)?,
+            8 => draft.flags = wire.fixed32(key, "flags")?,
+            9 => draft.set_trace_id(Id::from_bytes(wire.bytes(key, "trace_id")?), repairs),
+            10 => draft.set_span_id(Id::from_bytes(wire.bytes(key, "span_id")?), repairs),
+            11 => draft.observed = Stamp::from_otlp(wire.fixed64(key, "observed_time_unix_nano")?),
+            12 => draft.event_name = utf8(wire.bytes(key, "event_name")?, repairs),
+            _ => wire.skip(key)?,
         }
     }
     Ok(draft)
@@ -191,27 +209,28 @@ fn log_record<'a>(
 
 #[inline]
 fn attribute<'a>(
-    field: &Field<'a>,
+    wire: &mut Wire<'a>,
+    key: Key,
     attributes: &mut Attributes<'a>,
     context: &Context,
     repairs: &mut Repairs,
 ) -> Result<(), Damage> {
     let limits = &context.limits;
-    let (key, value) = field
-        .message("attributes")
+    let (name, value) = wire
+        .message(key, "attributes")
         .and_then(|wire| key_value(wire, repairs))
-        .and_then(|(key, value)| Ok((key, value.text(limits.value, repairs)?)))
+        .and_then(|(name, value)| Ok((name, value.text(limits.value, repairs)?)))
         .map_err(|error| error.within("attributes"))?;
-    attributes.insert(key, value.unwrap_or_default(), limits, repairs);
+    attributes.insert(name, value.unwrap_or_default(), limits, repairs);
     Ok(())
 }
 
 /// Enums and 32-bit numbers travel as 64 bits, of which only the lower half counts.
-fn severity_number(field: &Field<'_>) -> Result<i64, Damage> {
-    let number = field.varint("severity_number")?.cast_signed();
+fn severity_number(wire: &mut Wire<'_>, key: Key) -> Result<i64, Damage> {
+    let number = wire.varint(key, "severity_number")?.cast_signed();
     Ok(i64::from(number as i32))
 }
 
-fn count(field: &Field<'_>) -> Result<u32, Damage> {
-    Ok(field.varint("dropped_attributes_count")? as u32)
+fn count(wire: &mut Wire<'_>, key: Key) -> Result<u32, Damage> {
+    Ok(wire.varint(key, "dropped_attributes_count")? as u32)
 }

@@ -17,24 +17,29 @@ pub(super) struct Wire<'a> {
     end: usize,
 }
 
-/// One field.
+/// What stands before a field: its number and its wire type.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Field<'a> {
-    /// Its number.
-    pub(super) number: u32,
-    value: Value<'a>,
-    /// Offset in the body of the byte behind it.
-    end: usize,
+pub(super) struct Key(u32);
+
+impl Key {
+    /// The field's number.
+    #[inline(always)]
+    pub(super) fn number(self) -> u32 {
+        self.0 >> 3
+    }
+
+    #[inline(always)]
+    fn kind(self) -> u32 {
+        self.0 & 7
+    }
 }
 
-#[derive(Debug, Clone, Copy)]
-enum Value<'a> {
-    Varint(u64),
-    Fixed64(u64),
-    Fixed32(u32),
-    Bytes(&'a [u8]),
-    Group,
-}
+const VARINT: u32 = 0;
+const FIXED64: u32 = 1;
+const BYTES: u32 = 2;
+const GROUP: u32 = 3;
+const GROUP_END: u32 = 4;
+const FIXED32: u32 = 5;
 
 impl<'a> Wire<'a> {
     /// The message that is the whole body.
@@ -49,54 +54,115 @@ impl<'a> Wire<'a> {
         self.end - self.rest.len()
     }
 
-    /// The next field; `None` at the end of the message.
-    #[inline]
-    pub(super) fn next(&mut self) -> Result<Option<Field<'a>>, Damage> {
-        if self.rest.is_empty() {
-            return Ok(None);
-        }
-        let (number, kind) = self.key()?;
-        let value = match kind {
-            0 => Value::Varint(self.varint()?),
-            1 => Value::Fixed64(u64::from_le_bytes(self.array()?)),
-            2 => Value::Bytes(self.bytes()?),
-            3 => {
-                self.skip_group(number)?;
-                Value::Group
-            }
-            5 => Value::Fixed32(u32::from_le_bytes(self.array()?)),
-            4 => {
-                return Err(Damage::new(
-                    "a group ends that was not begun",
-                    self.offset(),
-                ));
-            }
-            _ => {
-                return Err(Damage::new(
-                    "wire type is 6 or 7, which do not exist",
-                    self.offset(),
-                ));
-            }
-        };
-        Ok(Some(Field {
-            number,
-            value,
-            end: self.offset(),
-        }))
+    /// Whether the message is at its end.
+    #[inline(always)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.rest.is_empty()
     }
 
-    #[inline]
-    fn key(&mut self) -> Result<(u32, u8), Damage> {
+    /// The key of the next field. One of the functions below has to take the field.
+    #[inline(always)]
+    pub(super) fn key(&mut self) -> Result<Key, Damage> {
+        match self.rest.split_first() {
+            Some((&byte, rest)) if (8..0x80).contains(&byte) => {
+                self.rest = rest;
+                Ok(Key(byte.into()))
+            }
+            _ => self.long_key(),
+        }
+    }
+
+    fn long_key(&mut self) -> Result<Key, Damage> {
         let offset = self.offset();
-        let key = self.varint()?;
-        match u32::try_from(key) {
-            Ok(key) if key >> 3 > 0 => Ok((key >> 3, key.to_le_bytes()[0] & 7)),
+        match u32::try_from(self.raw_varint()?) {
+            Ok(key) if key >> 3 > 0 => Ok(Key(key)),
             _ => Err(Damage::new("field number is out of range", offset)),
         }
     }
 
+    #[cold]
+    fn mismatch(&self, name: &'static str) -> Damage {
+        Damage::new(
+            "wire type does not fit the field; if these are traces or metrics: only logs are taken",
+            self.offset(),
+        )
+        .within(name)
+    }
+
+    /// Takes a varint field.
+    #[inline(always)]
+    pub(super) fn varint(&mut self, key: Key, name: &'static str) -> Result<u64, Damage> {
+        match key.kind() {
+            VARINT => self.raw_varint(),
+            _ => Err(self.mismatch(name)),
+        }
+    }
+
+    /// Takes a fixed64 field.
+    #[inline(always)]
+    pub(super) fn fixed64(&mut self, key: Key, name: &'static str) -> Result<u64, Damage> {
+        match key.kind() {
+            FIXED64 => Ok(u64::from_le_bytes(self.array()?)),
+            _ => Err(self.mismatch(name)),
+        }
+    }
+
+    /// Takes a fixed32 field.
+    #[inline(always)]
+    pub(super) fn fixed32(&mut self, key: Key, name: &'static str) -> Result<u32, Damage> {
+        match key.kind() {
+            FIXED32 => Ok(u32::from_le_bytes(self.array()?)),
+            _ => Err(self.mismatch(name)),
+        }
+    }
+
+    /// Takes a string or bytes field.
+    #[inline(always)]
+    pub(super) fn bytes(&mut self, key: Key, name: &'static str) -> Result<&'a [u8], Damage> {
+        match key.kind() {
+            BYTES => self.raw_bytes(),
+            _ => Err(self.mismatch(name)),
+        }
+    }
+
+    /// Takes a message field.
+    #[inline(always)]
+    pub(super) fn message(&mut self, key: Key, name: &'static str) -> Result<Wire<'a>, Damage> {
+        let rest = self.bytes(key, name)?;
+        Ok(Wire {
+            rest,
+            end: self.offset(),
+        })
+    }
+
+    /// Passes over a field, whatever it is.
     #[inline]
-    fn varint(&mut self) -> Result<u64, Damage> {
+    pub(super) fn skip(&mut self, key: Key) -> Result<(), Damage> {
+        match key.kind() {
+            BYTES => self.raw_bytes().map(|_| ()),
+            GROUP => self.skip_group(key.number()),
+            GROUP_END => Err(Damage::new(
+                "a group ends that was not begun",
+                self.offset(),
+            )),
+            _ => self.skip_scalar(key),
+        }
+    }
+
+    fn skip_scalar(&mut self, key: Key) -> Result<(), Damage> {
+        match key.kind() {
+            VARINT => self.raw_varint().map(|_| ()),
+            FIXED64 => self.array::<8>().map(|_| ()),
+            FIXED32 => self.array::<4>().map(|_| ()),
+            _ => Err(Damage::new(
+                "wire type is 6 or 7, which do not exist",
+                self.offset(),
+            )),
+        }
+    }
+
+    #[inline]
+    fn raw_varint(&mut self) -> Result<u64, Damage> {
         match self.rest.split_first() {
             Some((&byte, rest)) if byte < 0x80 => {
                 self.rest = rest;
@@ -136,8 +202,8 @@ impl<'a> Wire<'a> {
     }
 
     #[inline]
-    fn bytes(&mut self) -> Result<&'a [u8], Damage> {
-        let length = self.varint()?;
+    fn raw_bytes(&mut self) -> Result<&'a [u8], Damage> {
+        let length = self.raw_varint()?;
         let split = usize::try_from(length)
             .ok()
             .and_then(|length| self.rest.split_at_checked(length));
@@ -154,82 +220,23 @@ impl<'a> Wire<'a> {
     fn skip_group(&mut self, number: u32) -> Result<(), Damage> {
         let mut open = vec![number];
         while let Some(&innermost) = open.last() {
-            if self.rest.is_empty() {
+            if self.is_empty() {
                 return Err(Damage::new("it ends within a group", self.offset()));
             }
-            let (number, kind) = self.key()?;
-            match kind {
-                0 => drop(self.varint()?),
-                1 => drop(self.array::<8>()?),
-                2 => drop(self.bytes()?),
-                3 if open.len() < MAX_GROUPS => open.push(number),
-                3 => return Err(Damage::new("groups are nested too deep", self.offset())),
-                4 if number == innermost => drop(open.pop()),
-                5 => drop(self.array::<4>()?),
-                _ => {
+            let key = self.key()?;
+            match key.kind() {
+                GROUP if open.len() < MAX_GROUPS => open.push(key.number()),
+                GROUP => return Err(Damage::new("groups are nested too deep", self.offset())),
+                GROUP_END if key.number() == innermost => drop(open.pop()),
+                GROUP_END => {
                     return Err(Damage::new(
                         "a group is not ended as it was begun",
                         self.offset(),
                     ));
                 }
+                _ => self.skip(key)?,
             }
         }
         Ok(())
-    }
-}
-
-impl<'a> Field<'a> {
-    #[cold]
-    fn mismatch(&self, name: &'static str) -> Damage {
-        Damage::new(
-            "wire type does not fit the field; if these are traces or metrics: only logs are taken",
-            self.end,
-        )
-        .within(name)
-    }
-
-    /// The number of a varint field.
-    #[inline]
-    pub(super) fn varint(&self, name: &'static str) -> Result<u64, Damage> {
-        match self.value {
-            Value::Varint(value) => Ok(value),
-            _ => Err(self.mismatch(name)),
-        }
-    }
-
-    /// The number of a fixed64 field.
-    #[inline]
-    pub(super) fn fixed64(&self, name: &'static str) -> Result<u64, Damage> {
-        match self.value {
-            Value::Fixed64(value) => Ok(value),
-            _ => Err(self.mismatch(name)),
-        }
-    }
-
-    /// The number of a fixed32 field.
-    #[inline]
-    pub(super) fn fixed32(&self, name: &'static str) -> Result<u32, Damage> {
-        match self.value {
-            Value::Fixed32(value) => Ok(value),
-            _ => Err(self.mismatch(name)),
-        }
-    }
-
-    /// The bytes of a string or bytes field.
-    #[inline]
-    pub(super) fn bytes(&self, name: &'static str) -> Result<&'a [u8], Damage> {
-        match self.value {
-            Value::Bytes(value) => Ok(value),
-            _ => Err(self.mismatch(name)),
-        }
-    }
-
-    /// The message of a message field.
-    #[inline]
-    pub(super) fn message(&self, name: &'static str) -> Result<Wire<'a>, Damage> {
-        Ok(Wire {
-            rest: self.bytes(name)?,
-            end: self.end,
-        })
     }
 }

@@ -28,7 +28,7 @@ pub(super) struct Insert {
 }
 
 impl Insert {
-    pub(super) fn new(client: Client, table: String, config: &config::Store) -> Insert {
+    pub(super) fn new(client: Client, table: &str, config: &config::Store) -> Insert {
         let names = COLUMNS.map(|column| column.name).join(", ");
         let structure = COLUMNS
             .map(|column| format!("{} {}", column.name, column.kind))

@@ -12,27 +12,27 @@ use super::http;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A running daemon, killed when dropped.
-pub struct Daemon {
+pub(crate) struct Daemon {
     child: Option<Child>,
-    pub dir: PathBuf,
+    pub(crate) dir: PathBuf,
     config: PathBuf,
-    pub grpc: SocketAddr,
-    pub http: SocketAddr,
-    pub web: SocketAddr,
+    pub(crate) grpc: SocketAddr,
+    pub(crate) http: SocketAddr,
+    pub(crate) web: SocketAddr,
     log: PathBuf,
 }
 
 impl Daemon {
     /// Starts a daemon in `dir` with `extra` YAML beside addresses and state directory, and waits
     /// until it is ready.
-    pub fn start(dir: &Path, extra: &str) -> Daemon {
+    pub(crate) fn start(dir: &Path, extra: &str) -> Daemon {
         let daemon = Daemon::prepare(dir, extra).spawn();
         daemon.wait_ready();
         daemon
     }
 
     /// As [`Daemon::start`], but waits only until it listens: ClickHouse or Redis may be away.
-    pub fn start_unready(dir: &Path, extra: &str) -> Daemon {
+    pub(crate) fn start_unready(dir: &Path, extra: &str) -> Daemon {
         let daemon = Daemon::prepare(dir, extra).spawn();
         daemon.wait_for("/healthz");
         daemon
@@ -46,14 +46,25 @@ impl Daemon {
             dir.join("state").display()
         );
         std::fs::write(&config, text).unwrap();
-        Daemon { child: None, dir: dir.to_owned(), config, grpc, http, web, log: dir.join("daemon.log") }
+        Daemon {
+            child: None,
+            dir: dir.to_owned(),
+            config,
+            grpc,
+            http,
+            web,
+            log: dir.join("daemon.log"),
+        }
     }
 
     fn spawn(mut self) -> Daemon {
-        let log = std::fs::File::options().create(true).append(true).open(&self.log).unwrap();
+        let log = std::fs::File::options()
+            .create(true)
+            .append(true)
+            .open(&self.log)
+            .unwrap();
         let child = Command::new(env!("CARGO_BIN_EXE_watchtower"))
             .args(["--config", self.config.to_str().unwrap(), "serve"])
-            .env("WATCHTOWER_ENGINE_LIBRARY", super::engine::library())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log)
@@ -63,32 +74,69 @@ impl Daemon {
         self
     }
 
+    /// Waits until it takes records and the store answers.
     fn wait_ready(&self) {
         self.wait_for("/readyz");
+        self.wait_until("the store is up", || {
+            self.status()["pipeline"]["store"]["ok"] == true
+        });
     }
 
     fn wait_for(&self, path: &str) {
+        let answered = || http::get(self.web, path).is_ok_and(|answer| answer.status == 200);
+        self.wait_until(path, answered);
+    }
+
+    /// Waits until something holds, or fails with the daemon's log.
+    pub(crate) fn wait_until(&self, what: &str, holds: impl Fn() -> bool) {
         let end = Instant::now() + PATIENCE;
-        while Instant::now() < end {
-            if http::get(self.web, path).is_ok_and(|answer| answer.status == 200) {
-                return;
-            }
-            super::pause(Duration::from_millis(50));
+        while !holds() {
+            assert!(
+                Instant::now() < end,
+                "{what}: not within {PATIENCE:?}; the daemon's log:\n{}",
+                self.log_text()
+            );
+            super::pause(Duration::from_millis(20));
         }
-        panic!("{path} was not answered with 200 in {PATIENCE:?}; the daemon's log:\n{}", self.log_text());
+    }
+
+    /// `GET /api/status`.
+    pub(crate) fn status(&self) -> serde_json::Value {
+        http::get(self.web, "/api/status").map_or(serde_json::Value::Null, |answer| answer.json())
+    }
+
+    /// Waits until everything accepted is stored.
+    pub(crate) fn wait_stored(&self) {
+        self.wait_until("the queue is empty", || {
+            self.status()["pipeline"]["queued"] == 0
+        });
+    }
+
+    /// What `watchtower sql` prints for a query, as lines of tab-separated fields.
+    pub(crate) fn sql(&self, query: &str) -> Vec<Vec<String>> {
+        let config = self.config.to_str().unwrap();
+        let output = watchtower(
+            &["--config", config, "sql", "--format", "TSVRaw", query],
+            "",
+        );
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        text.lines()
+            .map(|line| line.split('\t').map(str::to_owned).collect())
+            .collect()
     }
 
     /// What the daemon wrote to standard error.
-    pub fn log_text(&self) -> String {
+    pub(crate) fn log_text(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    pub fn pid(&self) -> u32 {
-        self.child.as_ref().unwrap().id()
-    }
-
     /// Kills it as a power cut would (SIGKILL) and starts it again on the same directory.
-    pub fn kill_and_restart(mut self) -> Daemon {
+    pub(crate) fn kill_and_restart(mut self) -> Daemon {
         let mut child = self.child.take().unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
@@ -105,7 +153,7 @@ impl Daemon {
     }
 
     /// Asks it to stop (SIGTERM) and waits for the end.
-    pub fn stop(mut self) -> ExitStatus {
+    pub(crate) fn stop(mut self) -> ExitStatus {
         let mut child = self.child.take().unwrap();
         let pid = rustix::process::Pid::from_child(&child);
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
@@ -114,7 +162,11 @@ impl Daemon {
             if let Some(status) = child.try_wait().unwrap() {
                 return status;
             }
-            assert!(Instant::now() < end, "did not stop in {PATIENCE:?}; its log:\n{}", self.log_text());
+            assert!(
+                Instant::now() < end,
+                "did not stop in {PATIENCE:?}; its log:\n{}",
+                self.log_text()
+            );
             super::pause(Duration::from_millis(20));
         }
     }
@@ -136,7 +188,7 @@ fn free_addresses() -> [SocketAddr; 3] {
 }
 
 /// Runs the binary with these arguments; its output.
-pub fn watchtower(args: &[&str], stdin: &str) -> std::process::Output {
+pub(crate) fn watchtower(args: &[&str], stdin: &str) -> std::process::Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_watchtower"))
         .args(args)
         .stdin(Stdio::piped())
@@ -144,6 +196,11 @@ pub fn watchtower(args: &[&str], stdin: &str) -> std::process::Output {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    child.stdin.take().unwrap().write_all(stdin.as_bytes()).unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(stdin.as_bytes())
+        .unwrap();
     child.wait_with_output().unwrap()
 }

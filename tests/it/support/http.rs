@@ -1,41 +1,56 @@
 //! A small blocking HTTP/1.1 client, so that tests can send exactly the bytes they mean.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 /// An answer, read whole.
 #[derive(Debug)]
-pub struct Answer {
-    pub status: u16,
-    pub headers: Vec<(String, String)>,
-    pub body: Vec<u8>,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
 }
 
 impl Answer {
-    pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers
+            .iter()
+            .find(|(key, _)| key.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.as_str())
     }
 
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    pub fn json(&self) -> serde_json::Value {
-        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error} in {:?}", self.text()))
+    pub(crate) fn json(&self) -> serde_json::Value {
+        serde_json::from_slice(&self.body)
+            .unwrap_or_else(|error| panic!("{error} in {:?}", self.text()))
     }
 }
 
-pub fn get(address: SocketAddr, path: &str) -> std::io::Result<Answer> {
+pub(crate) fn get(address: SocketAddr, path: &str) -> std::io::Result<Answer> {
     request(address, "GET", path, &[], b"")
 }
 
-pub fn post(address: SocketAddr, path: &str, content_type: &str, body: &[u8]) -> std::io::Result<Answer> {
-    request(address, "POST", path, &[("content-type", content_type)], body)
+pub(crate) fn post(
+    address: SocketAddr,
+    path: &str,
+    content_type: &str,
+    body: &[u8],
+) -> std::io::Result<Answer> {
+    request(
+        address,
+        "POST",
+        path,
+        &[("content-type", content_type)],
+        body,
+    )
 }
 
 /// Sends one request on a connection of its own.
-pub fn request(
+pub(crate) fn request(
     address: SocketAddr,
     method: &str,
     path: &str,
@@ -59,9 +74,14 @@ pub fn request(
 }
 
 /// Reads status, headers and body.
-pub fn read_answer(reader: &mut impl BufRead) -> std::io::Result<Answer> {
+pub(crate) fn read_answer(reader: &mut impl BufRead) -> std::io::Result<Answer> {
     let (status, headers) = read_head(reader)?;
-    let find = |name: &str| headers.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.clone());
+    let find = |name: &str| {
+        headers
+            .iter()
+            .find(|(key, _)| key.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.clone())
+    };
     let mut body = Vec::new();
     if find("transfer-encoding").is_some_and(|value| value.contains("chunked")) {
         while let Some(chunk) = read_chunk(reader)? {
@@ -73,14 +93,21 @@ pub fn read_answer(reader: &mut impl BufRead) -> std::io::Result<Answer> {
     } else {
         reader.read_to_end(&mut body)?;
     }
-    Ok(Answer { status, headers, body })
+    Ok(Answer {
+        status,
+        headers,
+        body,
+    })
 }
 
 /// Reads the status line and the headers.
-pub fn read_head(reader: &mut impl BufRead) -> std::io::Result<(u16, Vec<(String, String)>)> {
+pub(crate) fn read_head(
+    reader: &mut impl BufRead,
+) -> std::io::Result<(u16, Vec<(String, String)>)> {
     let line = read_line(reader)?;
     let status = line.split(' ').nth(1).and_then(|code| code.parse().ok());
-    let status = status.ok_or_else(|| std::io::Error::other(format!("not a status line: {line:?}")))?;
+    let status =
+        status.ok_or_else(|| std::io::Error::other(format!("not a status line: {line:?}")))?;
     let mut headers = Vec::new();
     loop {
         let line = read_line(reader)?;
@@ -94,7 +121,7 @@ pub fn read_head(reader: &mut impl BufRead) -> std::io::Result<(u16, Vec<(String
 }
 
 /// Reads one chunk of a chunked body; `None` at its end.
-pub fn read_chunk(reader: &mut impl BufRead) -> std::io::Result<Option<Vec<u8>>> {
+pub(crate) fn read_chunk(reader: &mut impl BufRead) -> std::io::Result<Option<Vec<u8>>> {
     let line = read_line(reader)?;
     let length = usize::from_str_radix(line.split(';').next().unwrap_or_default().trim(), 16)
         .map_err(|_| std::io::Error::other(format!("not a chunk length: {line:?}")))?;

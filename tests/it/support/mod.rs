@@ -1,68 +1,56 @@
 //! What the tests run against.
 
+pub(crate) mod daemon;
 pub(crate) mod engine;
+pub(crate) mod http;
 pub(crate) mod proxy;
 pub(crate) mod records;
+pub(crate) mod redis;
+pub(crate) mod sse;
 pub(crate) mod writer;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use watchtower::store::{Client, Endpoint};
+
+use engine::TestEngine;
 
 /// A ClickHouse server.
 pub(crate) struct ClickHouse {
     address: String,
     user: String,
     password: String,
-    database: String,
 }
 
-/// The server that `WATCHTOWER_TEST_CLICKHOUSE` names, as in `http://user:password@127.0.0.1:8123`;
-/// without it, an embedded engine that all tests of this process share.
-pub(crate) fn clickhouse() -> &'static ClickHouse {
-    static SHARED: OnceLock<ClickHouse> = OnceLock::new();
-    SHARED.get_or_init(|| match std::env::var("WATCHTOWER_TEST_CLICKHOUSE") {
-        Ok(url) => named(&url),
-        Err(_) => embedded(),
-    })
-}
-
-fn named(url: &str) -> ClickHouse {
-    let url = url.trim_start_matches("http://").trim_end_matches('/');
-    let (user, address) = url.rsplit_once('@').unwrap_or(("default:", url));
-    let (user, password) = user.split_once(':').unwrap_or((user, ""));
-    ClickHouse {
-        address: address.into(),
-        user: user.into(),
-        password: password.into(),
-        database: "default".into(),
-    }
-}
-
-/// Starts an engine on a thread that keeps it until the process ends, and the engine with it.
-fn embedded() -> ClickHouse {
-    let (sender, receiver) = std::sync::mpsc::channel();
-    std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .unwrap();
-        runtime.block_on(async {
-            let engine = engine::TestEngine::start().await;
-            engine.client_with_tables().await;
-            let endpoint = engine.endpoint().await;
-            let database = engine.config.store.database.clone();
-            sender.send((endpoint, database)).unwrap();
-            std::future::pending::<()>().await;
+/// The one engine that tests share which need nothing but a ClickHouse. It ends with this process.
+pub(crate) fn clickhouse() -> ClickHouse {
+    static ENDPOINT: OnceLock<Endpoint> = OnceLock::new();
+    let endpoint = ENDPOINT.get_or_init(|| {
+        let (send, receive) = channel();
+        // The engine is watched by a runtime that must live as long as the engine.
+        std::thread::spawn(move || {
+            tokio::runtime::Runtime::new().unwrap().block_on(async {
+                let engine = TestEngine::start().await;
+                let client = Client::new(engine.engine().endpoint()).unwrap();
+                client
+                    .execute("CREATE DATABASE IF NOT EXISTS watchtower")
+                    .await
+                    .unwrap();
+                send.send(engine.endpoint().await).unwrap();
+                std::future::pending::<()>().await;
+            });
         });
+        receive.recv().unwrap()
     });
-    let (endpoint, database) = receiver.recv().expect("the engine starts");
     ClickHouse {
-        address: endpoint.url.trim_start_matches("http://").into(),
-        user: endpoint.user,
-        password: endpoint.password.expose().into(),
-        database,
+        address: endpoint.url.trim_start_matches("http://").to_owned(),
+        user: endpoint.user.clone(),
+        password: endpoint.password.expose().to_owned(),
     }
 }
 
@@ -93,10 +81,9 @@ impl ClickHouse {
         let mut stream = TcpStream::connect(&self.address).expect("ClickHouse listens");
         // In HTTP/1.0 an answer ends with its connection, so there are no chunks to read.
         let head = format!(
-            "POST /?{parameters} HTTP/1.0\r\nX-ClickHouse-User: {}\r\nX-ClickHouse-Key: {}\r\nX-ClickHouse-Database: {}\r\nContent-Length: {}\r\n\r\n",
+            "POST /?database=watchtower&{parameters} HTTP/1.0\r\nX-ClickHouse-User: {}\r\nX-ClickHouse-Key: {}\r\nContent-Length: {}\r\n\r\n",
             self.user,
             self.password,
-            self.database,
             body.len()
         );
         stream.write_all(head.as_bytes()).expect("ClickHouse reads");
@@ -113,4 +100,13 @@ impl ClickHouse {
         );
         body
     }
+}
+
+/// Waits. Tests look again and again at a process of their own; there is nothing to be woken by.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests are threads of their own, not tasks"
+)]
+pub(crate) fn pause(time: Duration) {
+    std::thread::sleep(time);
 }

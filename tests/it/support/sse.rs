@@ -2,37 +2,41 @@
 
 use std::io::{BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use super::http;
 
 /// One event, as a browser would see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Event {
-    pub kind: String,
-    pub id: Option<String>,
-    pub data: String,
+pub(crate) struct Event {
+    pub(crate) kind: String,
+    pub(crate) id: Option<String>,
+    pub(crate) data: String,
 }
 
 impl Event {
-    pub fn json(&self) -> serde_json::Value {
-        serde_json::from_str(&self.data).unwrap_or_else(|error| panic!("{error} in {:?}", self.data))
+    pub(crate) fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.data)
+            .unwrap_or_else(|error| panic!("{error} in {:?}", self.data))
     }
 }
 
 /// An open stream.
-pub struct Stream {
+pub(crate) struct Stream {
     events: Receiver<Event>,
-    pub headers: Vec<(String, String)>,
+    headers: Vec<(String, String)>,
 }
 
 impl Stream {
     /// Opens a stream; the answer must be 200.
-    pub fn open(address: SocketAddr, path: &str, headers: &[(&str, &str)]) -> Stream {
+    pub(crate) fn open(address: SocketAddr, path: &str, headers: &[(&str, &str)]) -> Stream {
         let mut socket = TcpStream::connect(address).unwrap();
-        socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-        let mut head = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\naccept: text/event-stream\r\n");
+        socket
+            .set_read_timeout(Some(Duration::from_secs(60)))
+            .unwrap();
+        let mut head =
+            format!("GET {path} HTTP/1.1\r\nhost: {address}\r\naccept: text/event-stream\r\n");
         for (name, value) in headers {
             head.push_str(&format!("{name}: {value}\r\n"));
         }
@@ -59,22 +63,31 @@ impl Stream {
         Stream { events, headers }
     }
 
+    /// A header of the answer.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let found = self
+            .headers
+            .iter()
+            .find(|(key, _)| key.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value.as_str())
+    }
+
     /// The next event of any kind.
-    pub fn next(&self, within: Duration) -> Option<Event> {
-        match self.events.recv_timeout(within) {
-            Ok(event) => Some(event),
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
-        }
+    pub(crate) fn next(&self, within: Duration) -> Option<Event> {
+        self.events.recv_timeout(within).ok()
     }
 
     /// Records of `logs` events until there are `count` of them.
-    pub fn records(&self, count: usize, within: Duration) -> Vec<serde_json::Value> {
+    pub(crate) fn records(&self, count: usize, within: Duration) -> Vec<serde_json::Value> {
         let end = Instant::now() + within;
         let mut records = Vec::new();
         while records.len() < count {
             let left = end.saturating_duration_since(Instant::now());
             let Some(event) = self.next(left) else {
-                panic!("{} of {count} records came within {within:?}", records.len())
+                panic!(
+                    "{} of {count} records came within {within:?}",
+                    records.len()
+                )
             };
             if event.kind == "logs" {
                 records.extend(event.json().as_array().unwrap().iter().cloned());
@@ -86,7 +99,11 @@ impl Stream {
 
 /// Reads one block of lines; `None` for comments and mere fields such as `retry`.
 fn parse(block: &str) -> Option<Event> {
-    let mut event = Event { kind: "message".to_owned(), id: None, data: String::new() };
+    let mut event = Event {
+        kind: "message".to_owned(),
+        id: None,
+        data: String::new(),
+    };
     let mut has_data = false;
     for line in block.lines() {
         let (field, value) = line.split_once(':').unwrap_or((line, ""));

@@ -1,0 +1,237 @@
+//! Speed of the walkers over one request, against prost and serde_json decoding the same bytes.
+//!
+//! `cargo run --release --example decode [part of a line's name]`
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
+use opentelemetry_proto::tonic::common::v1::any_value::Value;
+use opentelemetry_proto::tonic::common::v1::{AnyValue, InstrumentationScope, KeyValue};
+use opentelemetry_proto::tonic::logs::v1::{LogRecord, ResourceLogs, ScopeLogs};
+use opentelemetry_proto::tonic::resource::v1::Resource;
+use prost::Message;
+use watchtower::config::Config;
+use watchtower::normalize::Context;
+use watchtower::receivers::decode::{decode_json, decode_native, decode_protobuf};
+use watchtower::record::{Group, Receiver, Record, Sink};
+
+const NOW: i64 = 1_790_000_000_000_000_000;
+const RUN: Duration = Duration::from_millis(800);
+
+/// Counts, so that only reading is measured.
+#[derive(Default)]
+struct Counter {
+    records: usize,
+    bytes: usize,
+}
+
+impl Sink for Counter {
+    fn group(&mut self, group: &Group<'_>) {
+        self.bytes += group.service.len();
+    }
+
+    fn push(&mut self, record: &Record<'_>) {
+        self.records += 1;
+        self.bytes += record.message.len() + record.attributes.len();
+    }
+}
+
+fn main() -> std::io::Result<()> {
+    use std::io::Write;
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{:48} {:>12} {:>10}", "", "records/s", "MB/s")?;
+    let only = std::env::args().nth(1).unwrap_or_default();
+    let context = Context::new(Receiver::OtlpHttp, NOW, &Config::default());
+    for (name, num_records, num_attributes) in [
+        ("1,000 records, 8 attributes", 1000, 8),
+        ("1,000 records, none", 1000, 0),
+        ("1 record, 8 attributes", 1, 8),
+    ] {
+        let request = request(num_records, num_attributes);
+        let body = request.encode_to_vec();
+        let mut line = |what: &str, bytes: usize, run: &dyn Fn()| {
+            let name = format!("{name}: {what}");
+            if !name.contains(&only) {
+                return Ok(());
+            }
+            let rate = measure(num_records, run);
+            let megabytes = rate * bytes as f64 / num_records as f64 / 1e6;
+            writeln!(out, "{name:48} {rate:>12.0} {megabytes:>10.0}")
+        };
+        line("prost", body.len(), &|| {
+            black_box(ExportLogsServiceRequest::decode(black_box(&*body)).is_ok());
+        })?;
+        line("protobuf", body.len(), &|| {
+            let mut sink = Counter::default();
+            black_box(decode_protobuf(black_box(&body), &context, &mut sink).is_ok());
+            assert_eq!(black_box(sink).records, num_records);
+        })?;
+        let json = json(&request);
+        line("serde_json::Value", json.len(), &|| {
+            let value = serde_json::from_slice::<serde_json::Value>(black_box(json.as_bytes()));
+            black_box(value.is_ok());
+        })?;
+        line("json", json.len(), &|| {
+            let mut sink = Counter::default();
+            black_box(decode_json(black_box(json.as_bytes()), &context, &mut sink).is_ok());
+            assert_eq!(black_box(sink).records, num_records);
+        })?;
+        let lines = native(&request);
+        line("native", lines.len(), &|| {
+            let mut sink = Counter::default();
+            black_box(decode_native(black_box(lines.as_bytes()), &context, &mut sink).is_ok());
+            assert_eq!(black_box(sink).records, num_records);
+        })?;
+    }
+    Ok(())
+}
+
+/// Records a second, the best of many runs.
+fn measure(num_records: usize, run: &dyn Fn()) -> f64 {
+    let end = Instant::now() + RUN;
+    let mut best = Duration::MAX;
+    while Instant::now() < end {
+        let repeat = (2000 / num_records).max(1);
+        let start = Instant::now();
+        for _ in 0..repeat {
+            run();
+        }
+        best = best.min(start.elapsed() / u32::try_from(repeat).unwrap_or(1));
+    }
+    num_records as f64 / best.as_secs_f64()
+}
+
+fn text(value: &str) -> Option<AnyValue> {
+    Some(AnyValue {
+        value: Some(Value::StringValue(value.to_owned())),
+    })
+}
+
+fn pair(key: &str, value: Value) -> KeyValue {
+    KeyValue {
+        key: key.to_owned(),
+        value: Some(AnyValue { value: Some(value) }),
+        key_strindex: 0,
+    }
+}
+
+fn string(key: &str, value: &str) -> KeyValue {
+    pair(key, Value::StringValue(value.to_owned()))
+}
+
+fn request(num_records: usize, num_attributes: usize) -> ExportLogsServiceRequest {
+    let record = |i: usize| LogRecord {
+        time_unix_nano: NOW as u64 + i as u64,
+        observed_time_unix_nano: NOW as u64 + i as u64,
+        severity_number: 9,
+        severity_text: "INFO".to_owned(),
+        body: text(
+            "GET /api/v1/orders/8412093 answered 200 to 203.0.113.24 after 14 ms, 2,318 bytes",
+        ),
+        attributes: [
+            string("http.request.method", "GET"),
+            string("url.path", "/api/v1/orders/8412093"),
+            pair("http.response.status_code", Value::IntValue(200)),
+            pair("http.response.body.size", Value::IntValue(2318)),
+            string("client.address", "203.0.113.24"),
+            string("code.function.name", "orders::handlers::get_order"),
+            string("thread.name", "tokio-runtime-worker"),
+            pair("sampled", Value::BoolValue(true)),
+        ]
+        .into_iter()
+        .take(num_attributes)
+        .collect(),
+        trace_id: (1..17).collect(),
+        span_id: (1..9).collect(),
+        flags: 1,
+        ..LogRecord::default()
+    };
+    let resource = Resource {
+        attributes: vec![
+            string("service.name", "orders"),
+            string("service.version", "1.14.2"),
+            string("deployment.environment.name", "production"),
+            string("host.name", "node-17.example.net"),
+            string("telemetry.sdk.language", "rust"),
+        ],
+        ..Resource::default()
+    };
+    let scope = InstrumentationScope {
+        name: "orders".to_owned(),
+        ..InstrumentationScope::default()
+    };
+    let log_records = (0..num_records).map(record).collect();
+    let scope_logs = vec![ScopeLogs {
+        scope: Some(scope),
+        log_records,
+        schema_url: String::new(),
+    }];
+    let resource_logs = vec![ResourceLogs {
+        resource: Some(resource),
+        scope_logs,
+        schema_url: String::new(),
+    }];
+    ExportLogsServiceRequest { resource_logs }
+}
+
+fn json_value(value: &Option<AnyValue>) -> String {
+    match value.as_ref().and_then(|value| value.value.as_ref()) {
+        Some(Value::StringValue(text)) => format!(r#"{{"stringValue":"{text}"}}"#),
+        Some(Value::IntValue(number)) => format!(r#"{{"intValue":"{number}"}}"#),
+        Some(Value::BoolValue(value)) => format!(r#"{{"boolValue":{value}}}"#),
+        _ => "{}".to_owned(),
+    }
+}
+
+fn json_pairs(pairs: &[KeyValue]) -> String {
+    let pairs = pairs.iter().map(|pair| {
+        format!(
+            r#"{{"key":"{}","value":{}}}"#,
+            pair.key,
+            json_value(&pair.value)
+        )
+    });
+    pairs.collect::<Vec<_>>().join(",")
+}
+
+fn json(request: &ExportLogsServiceRequest) -> String {
+    let resource_logs = &request.resource_logs[0];
+    let resource = resource_logs
+        .resource
+        .as_ref()
+        .map_or(String::new(), |r| json_pairs(&r.attributes));
+    let records = resource_logs.scope_logs[0].log_records.iter().map(|record| {
+        format!(
+            r#"{{"timeUnixNano":"{}","observedTimeUnixNano":"{}","severityNumber":9,"severityText":"INFO","body":{},"attributes":[{}],"traceId":"0102030405060708090a0b0c0d0e0f10","spanId":"0102030405060708","flags":1}}"#,
+            record.time_unix_nano,
+            record.observed_time_unix_nano,
+            json_value(&record.body),
+            json_pairs(&record.attributes),
+        )
+    });
+    format!(
+        r#"{{"resourceLogs":[{{"resource":{{"attributes":[{resource}]}},"scopeLogs":[{{"scope":{{"name":"orders"}},"logRecords":[{}]}}]}}]}}"#,
+        records.collect::<Vec<_>>().join(",")
+    )
+}
+
+fn native(request: &ExportLogsServiceRequest) -> String {
+    let plain = |pair: &KeyValue| {
+        let value = match pair.value.as_ref().and_then(|value| value.value.as_ref()) {
+            Some(Value::StringValue(text)) => format!("\"{text}\""),
+            Some(Value::IntValue(number)) => number.to_string(),
+            Some(Value::BoolValue(value)) => value.to_string(),
+            _ => "null".to_owned(),
+        };
+        format!(r#","{}":{value}"#, pair.key)
+    };
+    let lines = request.resource_logs[0].scope_logs[0].log_records.iter().map(|record| {
+        let rest: String = record.attributes.iter().map(plain).collect();
+        format!(
+            r#"{{"timestamp":"2026-09-21T14:13:20.{:09}Z","level":"info","service":"orders","environment":"production","message":"GET /api/v1/orders/8412093 answered 200 to 203.0.113.24 after 14 ms, 2,318 bytes"{rest}}}"#,
+            record.time_unix_nano % 1_000_000_000
+        )
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}

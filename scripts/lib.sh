@@ -1,0 +1,59 @@
+# What the scripts share; to be sourced, from the repository's root.
+
+say() { printf '%s\n' "$*"; }
+step() { printf '==> %s\n' "$*"; }
+fail() {
+    printf '%s: %s\n' "${0##*/}" "$*" >&2
+    exit 1
+}
+has() { command -v "$1" >/dev/null 2>&1; }
+
+# Runs a command as root: directly, or through sudo.
+as_root() {
+    if [ "$(id -u)" -eq 0 ]; then
+        "$@"
+    elif has sudo; then
+        sudo "$@"
+    else
+        fail "this needs root, and there is no sudo: $*"
+    fi
+}
+
+# apt_install PACKAGE...: installs Debian packages, where there is apt.
+apt_install() {
+    has apt-get || fail "please install these yourself and run this again: $*"
+    step "installing: $*"
+    as_root apt-get update -q
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$@"
+}
+
+need_rust() {
+    # A fresh rustup is often not yet on the PATH of a running shell.
+    if ! has cargo && [ -x "$HOME/.cargo/bin/cargo" ]; then
+        PATH=$HOME/.cargo/bin:$PATH
+    fi
+    has cargo || fail "Rust is missing (cargo); install it with rustup, or from your distribution if that has 1.88 or later"
+    has cc || fail "a C compiler is missing (cc); on Debian: apt-get install build-essential"
+}
+
+# The embedded ClickHouse engine, as the npm package of this version, in .engine/.
+ENGINE_VERSION=26.7.3-stable.1
+
+need_engine() {
+    local package manifest
+    case "$(uname -s)-$(uname -m)" in
+        Linux-x86_64) package=@chdb/lib-linux-x64-gnu ;;
+        Linux-aarch64) package=@chdb/lib-linux-arm64-gnu ;;
+        *) fail "there is no embedded engine for $(uname -s) on $(uname -m); set store.url to a ClickHouse server" ;;
+    esac
+    manifest=.engine/node_modules/$package/package.json
+    if [ -f "${manifest%/*}/libchdb.so" ] && grep -q "\"version\": *\"$ENGINE_VERSION\"" "$manifest"; then
+        return
+    fi
+    has npm || apt_install npm
+    step "installing the embedded ClickHouse engine into .engine/ (about 500 MB)"
+    mkdir -p .engine
+    npm install --prefix .engine --no-audit --no-fund --loglevel=error "$package@$ENGINE_VERSION" ||
+        fail "npm could not install $package; is the network reachable, and is there room on the disk?"
+    [ -f "${manifest%/*}/libchdb.so" ] || fail "$package holds no libchdb.so"
+}

@@ -1,0 +1,352 @@
+//! The queue in Redis: a list of frames (`keys.rs` has all keys), for Redis from 6.2 on and Valkey, alone, behind
+//! Sentinel (`redis+sentinel://host:port,…/master`) or as one slot of a cluster.
+//!
+//! `push.rs` appends, `worker.rs` claims, `lease.rs` renews the leases and takes over from workers that
+//! are gone; `scripts.rs` has the steps that Redis runs as one. Redis may be away at any time, also at
+//! the start: appends wait or fail, claims fail, and both go on by themselves.
+
+mod connect;
+mod keys;
+mod lease;
+mod push;
+mod scripts;
+mod worker;
+
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use redis::RedisError;
+use redis::aio::MultiplexedConnection;
+use tokio::sync::{Notify, watch};
+
+use self::connect::{Endpoint, failed};
+use self::keys::Keys;
+use self::lease::{Keeper, Node};
+use self::push::Producer;
+use self::worker::{Look, Shared, Worker};
+use super::dead::DeadLetters;
+use super::{Claim, ClaimKey, ClaimLimits, Depth, Error};
+use crate::config::RedisQueueConfig;
+use crate::frame::{Frame, Header};
+
+/// The queue in Redis. Cheap to clone; all clones are one queue.
+#[derive(Clone)]
+pub struct RedisQueue {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    endpoint: Endpoint,
+    shared: Arc<Shared>,
+    producer: Producer,
+    worker: tokio::sync::Mutex<Worker>,
+    /// Told when a claim may have become due: a push of ours, an adoption, the end.
+    changed: Arc<Notify>,
+    /// For acknowledgements and the depth, which must not wait for a claim.
+    side: tokio::sync::Mutex<Option<MultiplexedConnection>>,
+    depth: Mutex<Depth>,
+    node: watch::Sender<Option<Node>>,
+    stop: watch::Sender<bool>,
+}
+
+impl RedisQueue {
+    /// Makes the queue and its tasks; Redis need not be there. `worker` names this daemon among those
+    /// that share the queue and stays the same over restarts, so that it finds its claims again. Frames
+    /// that turn out damaged go to `dead`.
+    ///
+    /// # Errors
+    /// When the URL cannot be one.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn open(
+        config: &RedisQueueConfig,
+        worker: &str,
+        dead: DeadLetters,
+    ) -> Result<RedisQueue, Error> {
+        let endpoint = Endpoint::new(config)?;
+        let keys = Keys::new(&config.prefix);
+        let changed = Arc::new(Notify::new());
+        let shared = Arc::new(Shared {
+            worker: worker.to_owned(),
+            keys: keys.clone(),
+            lease_ms: u64::try_from(config.lease.duration().as_millis()).unwrap_or(u64::MAX / 1000),
+            epoch: Mutex::default(),
+            adopted: false.into(),
+            out: Mutex::default(),
+        });
+        let (node, node_receiver) = watch::channel(None);
+        let (stop, stop_receiver) = watch::channel(false);
+        let keeper = Keeper {
+            endpoint: endpoint.clone(),
+            shared: Arc::clone(&shared),
+            node: node_receiver,
+            adopted: Arc::clone(&changed),
+            stop: stop_receiver,
+        };
+        tokio::spawn(keeper.run());
+        let producer = Producer::start(
+            endpoint.clone(),
+            keys,
+            config.timeout.duration(),
+            Arc::clone(&changed),
+        );
+        tokio::spawn(warn_of_settings(endpoint.clone()));
+        Ok(RedisQueue {
+            inner: Arc::new(Inner {
+                worker: tokio::sync::Mutex::new(Worker::new(
+                    endpoint.clone(),
+                    Arc::clone(&shared),
+                    dead,
+                )),
+                endpoint,
+                shared,
+                producer,
+                changed,
+                side: tokio::sync::Mutex::new(None),
+                depth: Mutex::default(),
+                node,
+                stop,
+            }),
+        })
+    }
+
+    /// See [`super::Queue::append`].
+    ///
+    /// # Errors
+    /// When nothing was written.
+    pub fn append(
+        &self,
+        frame: Frame,
+    ) -> impl Future<Output = Result<(), Error>> + Send + 'static + use<> {
+        let taken = self.inner.producer.append(frame);
+        async move { taken?.await.unwrap_or(Err(Error::Closed)) }
+    }
+
+    /// See [`super::Queue::claim`].
+    ///
+    /// # Errors
+    /// When Redis fails.
+    pub async fn claim(&self, limits: &ClaimLimits) -> Result<Claim, Error> {
+        loop {
+            // Made before the look, so that no change in between is missed.
+            let changed = Arc::clone(&self.inner.changed).notified_owned();
+            if *self.inner.stop.borrow() {
+                return Err(Error::Closed);
+            }
+            let due = match self.look(limits, false).await? {
+                Look::Claim(claim) => return Ok(claim),
+                Look::Later(due) => due,
+            };
+            let poll = Instant::now() + Worker::POLL;
+            let at = due.map_or(poll, |due| due.min(poll));
+            tokio::select! {
+                () = changed => {}
+                () = tokio::time::sleep_until(at.into()) => {}
+            }
+        }
+    }
+
+    /// See [`super::Queue::try_claim`].
+    ///
+    /// # Errors
+    /// When Redis fails.
+    pub async fn try_claim(&self, limits: &ClaimLimits) -> Result<Option<Claim>, Error> {
+        match self.look(limits, true).await? {
+            Look::Claim(claim) => Ok(Some(claim)),
+            Look::Later(_) => Ok(None),
+        }
+    }
+
+    async fn look(&self, limits: &ClaimLimits, at_once: bool) -> Result<Look, Error> {
+        // On the heap: the state machine of all the round trips is large.
+        let mut worker = self.inner.worker.lock().await;
+        Box::pin(worker.look(limits, at_once)).await
+    }
+
+    /// See [`super::Queue::ack`].
+    ///
+    /// # Errors
+    /// When Redis fails; the claim then stays, or is gone and may be acknowledged again.
+    pub async fn ack(&self, claim: &Claim) -> Result<(), Error> {
+        let ClaimKey::Redis(name) = &claim.key else {
+            return Ok(());
+        };
+        let mut records = [0u64; 3];
+        let mut bytes = 0;
+        for frame in &claim.frames {
+            bytes += frame.as_bytes().len();
+            for (sum, count) in records.iter_mut().zip(frame.header().accepted) {
+                *sum += u64::from(count);
+            }
+        }
+        let (keys, worker) = (&self.inner.shared.keys, &self.inner.shared.worker);
+        let mut call = scripts::ACK.key(keys.sealed(worker, name));
+        call.key(keys.claims(worker))
+            .key(keys.depth())
+            .arg(name)
+            .arg(claim.frames.len())
+            .arg(bytes);
+        for count in records {
+            call.arg(count);
+        }
+        let acked: Result<i64, _> = match self.side().await {
+            Ok(mut connection) => call.invoke_async(&mut connection).await,
+            Err(error) => Err(error),
+        };
+        match acked {
+            Ok(_) => {
+                self.inner.shared.out().remove(name);
+                Ok(())
+            }
+            Err(error) => {
+                *self.inner.side.lock().await = None;
+                Err(failed(&error))
+            }
+        }
+    }
+
+    async fn side(&self) -> Result<MultiplexedConnection, RedisError> {
+        let mut side = self.inner.side.lock().await;
+        match &*side {
+            Some(connection) => Ok(connection.clone()),
+            None => Ok(side.insert(self.inner.endpoint.connect().await?).clone()),
+        }
+    }
+
+    /// See [`super::Queue::depth`]. What all daemons on this Redis have in the queue; the last known
+    /// while Redis is away.
+    pub async fn depth(&self) -> Depth {
+        let known = |depth: &Mutex<Depth>| {
+            *depth
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner)
+        };
+        match self.ask_depth().await {
+            Ok(depth) => {
+                *self
+                    .inner
+                    .depth
+                    .lock()
+                    .unwrap_or_else(std::sync::PoisonError::into_inner) = depth;
+                depth
+            }
+            Err(_) => {
+                *self.inner.side.lock().await = None;
+                known(&self.inner.depth)
+            }
+        }
+    }
+
+    async fn ask_depth(&self) -> Result<Depth, RedisError> {
+        let mut connection = self.side().await?;
+        let (keys, worker) = (&self.inner.shared.keys, &self.inner.shared.worker);
+        let mut pipe = redis::pipe();
+        pipe.cmd("HMGET").arg(keys.depth());
+        for field in ["frames", "bytes", "records0", "records1", "records2"] {
+            pipe.arg(field);
+        }
+        pipe.cmd("ZRANGE").arg(keys.claims(worker)).arg(0).arg(0);
+        let (counts, sealed): ([Option<i64>; 5], Vec<String>) =
+            pipe.query_async(&mut connection).await?;
+        let [frames, bytes, a, b, c] =
+            counts.map(|count| count.unwrap_or(0).max(0).cast_unsigned());
+        let mut oldest = None;
+        let lists = sealed
+            .first()
+            .map(|name| keys.sealed(worker, name))
+            .into_iter()
+            .chain([keys.claim(worker), keys.queue()]);
+        for list in lists {
+            let header: Option<Vec<u8>> = scripts::PEEK
+                .key(list)
+                .invoke_async(&mut connection)
+                .await?;
+            oldest = header
+                .and_then(|bytes| Header::parse(&bytes).ok())
+                .map(|(header, _)| header.sealed_at);
+            if oldest.is_some() {
+                break;
+            }
+        }
+        Ok(Depth {
+            frames,
+            records: [a, b, c],
+            bytes,
+            oldest,
+        })
+    }
+
+    /// A number that no other daemon on this Redis has, kept until the queue is closed.
+    ///
+    /// # Errors
+    /// When Redis is away or all numbers are taken.
+    pub async fn lease_node(&self) -> Result<u16, Error> {
+        let held = self.inner.node.borrow().as_ref().map(Node::number);
+        if let Some(number) = held {
+            return Ok(number);
+        }
+        let node = lease::lease_node(&self.inner.endpoint, &self.inner.shared).await?;
+        let number = node.number();
+        self.inner.node.send_replace(Some(node));
+        Ok(number)
+    }
+
+    /// Why appends fail at the moment, in Redis's own words.
+    #[must_use]
+    pub fn last_error(&self) -> Option<Error> {
+        self.inner.producer.last_error().map(Error::Redis)
+    }
+
+    /// See [`super::Queue::close`].
+    pub async fn close(&self) {
+        self.inner.producer.close().await;
+        self.inner.stop.send_replace(true);
+        self.inner.changed.notify_waiters();
+        let node = self.inner.node.send_replace(None);
+        if let Some(node) = node {
+            node.give_back(&self.inner.endpoint, &self.inner.shared)
+                .await;
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.stop.send_replace(true);
+    }
+}
+
+/// Says once what about Redis's settings can lose acknowledged records.
+async fn warn_of_settings(endpoint: Endpoint) {
+    let mut backoff = connect::Backoff::default();
+    let mut connection = loop {
+        match endpoint.connect().await {
+            Ok(connection) => break connection,
+            Err(_) => tokio::time::sleep(backoff.next()).await,
+        }
+    };
+    let info: Result<String, _> = redis::cmd("INFO").query_async(&mut connection).await;
+    let Ok(info) = info else { return };
+    let has = |line: &str| info.lines().any(|other| other.trim_end() == line);
+    if has("aof_enabled:0") {
+        tracing::warn!(
+            "redis keeps no append-only file: a crash of redis loses acknowledged records; set `appendonly yes` and `appendfsync always`"
+        );
+    }
+    let policy = info
+        .lines()
+        .find_map(|line| line.strip_prefix("maxmemory_policy:"));
+    if let Some(policy) = policy
+        .map(str::trim)
+        .filter(|policy| *policy != "noeviction")
+    {
+        tracing::warn!(
+            policy,
+            "redis may evict the queue; set `maxmemory-policy noeviction`"
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,541 @@
+//! The consumer: takes frames into this worker's claim list, seals them, and finds again what was
+//! sealed before.
+//!
+//! What is in memory here is a copy of what is in Redis. After any fault, a caller that went away in the
+//! middle, or the loss of the lease it is thrown away and read anew.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use redis::aio::MultiplexedConnection;
+use redis::{RedisError, Script, ScriptInvocation, Value};
+
+use super::connect::{Backoff, Endpoint, failed, random};
+use super::keys::Keys;
+use super::scripts;
+use crate::frame::{Frame, Header};
+use crate::queue::dead::DeadLetters;
+use crate::queue::{Claim, ClaimKey, ClaimLimits, Error, now_ms, token};
+
+/// Bytes moved by one command, so that no command keeps Redis busy for long.
+const STEP_BYTES: usize = 4 << 20;
+/// Frames read by one command when a list is read anew.
+const STEP_FRAMES: isize = 64;
+/// Names of lists that were adopted before they were sealed.
+const UNSEALED: &str = "unsealed-";
+
+/// What the worker and the task that renews its lease both know.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) worker: String,
+    pub(super) keys: Keys,
+    pub(super) lease_ms: u64,
+    /// The epoch in the lease; changes with every connection.
+    pub(super) epoch: Mutex<String>,
+    /// Told to look for sealed claims: others were adopted.
+    pub(super) adopted: AtomicBool,
+    /// Names of claims handed out and not acknowledged.
+    pub(super) out: Mutex<HashSet<String>>,
+}
+
+impl Shared {
+    pub(super) fn epoch(&self) -> String {
+        let epoch = self.epoch.lock();
+        epoch.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn out(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.out.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What went wrong on the way to a claim.
+enum Trouble {
+    Redis(RedisError),
+    /// The lease is another's, or the lists are not as they were left.
+    Stale(&'static str),
+}
+
+impl From<RedisError> for Trouble {
+    fn from(error: RedisError) -> Trouble {
+        Trouble::Redis(error)
+    }
+}
+
+/// Frames taken and not sealed.
+#[derive(Debug, Default)]
+struct Open {
+    frames: Vec<Frame>,
+    rows: usize,
+    bytes: usize,
+    since: Option<Instant>,
+    /// The next frame in the queue does not fit.
+    full: bool,
+}
+
+impl Open {
+    fn add(&mut self, frame: Frame) {
+        self.rows += frame.header().num_records as usize;
+        self.bytes += frame.as_bytes().len();
+        self.since.get_or_insert_with(Instant::now);
+        self.frames.push(frame);
+    }
+}
+
+/// A claim being sealed: kept until it is known that it was.
+#[derive(Debug)]
+struct Sealing {
+    token: String,
+    sealed_at: i64,
+}
+
+/// What a look at the queue came to.
+pub(super) enum Look {
+    Claim(Claim),
+    /// Nothing is due before then.
+    Later(Option<Instant>),
+}
+
+/// See the module.
+pub(super) struct Worker {
+    endpoint: Endpoint,
+    shared: Arc<Shared>,
+    dead: DeadLetters,
+    connection: Option<MultiplexedConnection>,
+    open: Open,
+    sealing: Option<Sealing>,
+    /// Whether memory and Redis may differ.
+    dirty: bool,
+    /// Sealed claims that were not handed out by this process, oldest first, with their time of sealing.
+    redeliver: VecDeque<(String, i64)>,
+    ready: VecDeque<Claim>,
+    /// Whether `redeliver` is to be read anew.
+    unlisted: bool,
+    backoff: Backoff,
+    retry_at: Option<Instant>,
+}
+
+impl Worker {
+    pub(super) fn new(endpoint: Endpoint, shared: Arc<Shared>, dead: DeadLetters) -> Worker {
+        Worker {
+            endpoint,
+            shared,
+            dead,
+            connection: None,
+            open: Open::default(),
+            sealing: None,
+            dirty: false,
+            redeliver: VecDeque::new(),
+            ready: VecDeque::new(),
+            unlisted: false,
+            backoff: Backoff::default(),
+            retry_at: None,
+        }
+    }
+
+    /// Hands out a claim if one is due; with `at_once` also one that is not.
+    pub(super) async fn look(
+        &mut self,
+        limits: &ClaimLimits,
+        at_once: bool,
+    ) -> Result<Look, Error> {
+        if let Some(at) = self.retry_at {
+            tokio::time::sleep_until(at.into()).await;
+        }
+        let result = self.try_look(limits, at_once).await;
+        let trouble = match result {
+            Ok(look) => {
+                self.backoff.reset();
+                self.retry_at = None;
+                return Ok(look);
+            }
+            Err(trouble) => trouble,
+        };
+        self.connection = None;
+        self.retry_at = Some(Instant::now() + self.backoff.next());
+        match trouble {
+            Trouble::Redis(error) => Err(failed(&error)),
+            Trouble::Stale(what) => {
+                tracing::warn!(what, "the claims of this worker are read anew");
+                Ok(Look::Later(self.retry_at))
+            }
+        }
+    }
+
+    async fn try_look(&mut self, limits: &ClaimLimits, at_once: bool) -> Result<Look, Trouble> {
+        if self.connection.is_none() {
+            self.begin().await?;
+        } else if self.dirty {
+            self.reload().await?;
+        }
+        self.unlisted |= self.shared.adopted.swap(false, Ordering::AcqRel);
+        if self.unlisted {
+            self.find_sealed().await?;
+        }
+        if let Some(claim) = self.ready.pop_front() {
+            return Ok(self.hand_out(claim));
+        }
+        while let Some((name, sealed_at)) = self.redeliver.front().cloned() {
+            let claim = self.read_sealed(&name, sealed_at).await?;
+            self.redeliver.pop_front();
+            if let Some(claim) = claim {
+                return Ok(self.hand_out(claim));
+            }
+        }
+        self.fill(limits).await?;
+        let Some(since) = self.open.since else {
+            return Ok(Look::Later(None));
+        };
+        let due = since + limits.delay;
+        if !(self.open.full || at_once || due <= Instant::now()) {
+            return Ok(Look::Later(Some(due)));
+        }
+        self.seal().await?;
+        match self.ready.pop_front() {
+            Some(claim) => Ok(self.hand_out(claim)),
+            None => Ok(Look::Later(None)),
+        }
+    }
+
+    fn hand_out(&mut self, claim: Claim) -> Look {
+        if let ClaimKey::Redis(name) = &claim.key {
+            self.shared.out().insert(name.clone());
+        }
+        Look::Claim(claim)
+    }
+
+    /// Connects, takes the lease under a new epoch, and reads what this worker has.
+    async fn begin(&mut self) -> Result<(), Trouble> {
+        let mut connection = self.endpoint.connect().await?;
+        let epoch = format!("{:016x}", random());
+        let keys = &self.shared.keys;
+        scripts::REGISTER
+            .key(keys.lease(&self.shared.worker))
+            .key(keys.workers())
+            .arg(&epoch)
+            .arg(self.shared.lease_ms)
+            .arg(&self.shared.worker)
+            .invoke_async::<i64>(&mut connection)
+            .await?;
+        *self
+            .shared
+            .epoch
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = epoch;
+        self.connection = Some(connection);
+        self.unlisted = true;
+        self.reload().await
+    }
+
+    fn connection(&self) -> Result<MultiplexedConnection, Trouble> {
+        self.connection
+            .clone()
+            .ok_or(Trouble::Stale("the connection is gone"))
+    }
+
+    /// Finishes a seal whose answer did not come, and reads the claim list anew.
+    async fn reload(&mut self) -> Result<(), Trouble> {
+        self.dirty = true;
+        if self.sealing.is_some() && self.finish_seal().await? {
+            self.dirty = false;
+            return Ok(());
+        }
+        self.sealing = None;
+        self.open = Open::default();
+        let key = self.shared.keys.claim(&self.shared.worker);
+        for frame in self.read_list(&key, true).await? {
+            self.open.add(frame);
+        }
+        self.dirty = false;
+        Ok(())
+    }
+
+    /// Reads the names of the sealed claims that nobody has in hand.
+    async fn find_sealed(&mut self) -> Result<(), Trouble> {
+        let key = self.shared.keys.claims(&self.shared.worker);
+        let mut connection = self.connection()?;
+        let sealed: Vec<(String, i64)> = redis::cmd("ZRANGE")
+            .arg(key)
+            .arg(0)
+            .arg(-1)
+            .arg("WITHSCORES")
+            .query_async(&mut connection)
+            .await?;
+        let ready: HashSet<&str> = self
+            .ready
+            .iter()
+            .map(|claim| claim.token.as_str())
+            .collect();
+        let out = self.shared.out();
+        let redeliver = sealed
+            .into_iter()
+            .filter(|(name, _)| !out.contains(name) && !ready.contains(name.as_str()))
+            .collect();
+        drop(out);
+        self.redeliver = redeliver;
+        self.unlisted = false;
+        Ok(())
+    }
+
+    /// Reads a list of frames. Damaged ones go to the dead letters; with `discard` they leave the list.
+    async fn read_list(&mut self, key: &str, discard: bool) -> Result<Vec<Frame>, Trouble> {
+        let mut connection = self.connection()?;
+        let mut frames = Vec::new();
+        let mut at = 0;
+        let mut damaged = Vec::new();
+        loop {
+            let values: Vec<Value> = redis::cmd("LRANGE")
+                .arg(key)
+                .arg(at)
+                .arg(at + STEP_FRAMES - 1)
+                .query_async(&mut connection)
+                .await?;
+            if values.is_empty() {
+                break;
+            }
+            at += STEP_FRAMES;
+            for value in values {
+                match parse(value) {
+                    Ok(frame) => frames.push(frame),
+                    Err(bytes) => damaged.push(bytes),
+                }
+            }
+        }
+        for bytes in damaged {
+            self.set_aside(key, &bytes, discard).await?;
+        }
+        Ok(frames)
+    }
+
+    /// Keeps a damaged frame among the dead letters, and takes it out of the list.
+    async fn set_aside(&mut self, key: &str, bytes: &Bytes, discard: bool) -> Result<(), Trouble> {
+        let why = match Frame::parse(bytes.clone()) {
+            Err(error) => error.to_string(),
+            Ok(_) => return Ok(()),
+        };
+        tracing::error!(key, bytes = bytes.len(), %why, "a frame in redis is damaged and goes to the dead letters");
+        let (dead, copy) = (self.dead.clone(), bytes.clone());
+        let buried = tokio::task::spawn_blocking(move || dead.bury_damaged(&copy, &why)).await;
+        if let Ok(Err(error)) = buried {
+            tracing::error!(%error, "the damaged frame could not be kept and stays in redis");
+            return Err(Trouble::Stale("a damaged frame could not be buried"));
+        }
+        if !discard {
+            return Ok(());
+        }
+        let records = Header::parse(bytes).map_or([0; 3], |(header, _)| header.accepted);
+        let keys = &self.shared.keys;
+        let depth = keys.depth();
+        let done = self
+            .invoke(
+                &scripts::DISCARD,
+                |call| {
+                    call.key(key).key(depth);
+                },
+                |call| {
+                    call.arg(&bytes[..]).arg(bytes.len());
+                    for count in records {
+                        call.arg(count);
+                    }
+                },
+            )
+            .await?;
+        match done {
+            -1 => Err(Trouble::Stale("another has the lease")),
+            _ => Ok(()),
+        }
+    }
+
+    /// Runs a script whose last key is the lease and whose first argument is its epoch.
+    async fn invoke(
+        &self,
+        script: &Script,
+        keys: impl FnOnce(&mut ScriptInvocation<'_>),
+        args: impl FnOnce(&mut ScriptInvocation<'_>),
+    ) -> Result<i64, Trouble> {
+        let mut connection = self.connection()?;
+        let mut call = script.prepare_invoke();
+        keys(&mut call);
+        call.key(self.shared.keys.lease(&self.shared.worker));
+        call.arg(self.shared.epoch());
+        args(&mut call);
+        Ok(call.invoke_async(&mut connection).await?)
+    }
+
+    /// Takes frames until the claim is full or the queue is empty.
+    async fn fill(&mut self, limits: &ClaimLimits) -> Result<(), Trouble> {
+        let keys = &self.shared.keys;
+        let (queue, claim, lease) = (
+            keys.queue(),
+            keys.claim(&self.shared.worker),
+            keys.lease(&self.shared.worker),
+        );
+        while !self.open.full {
+            let mut connection = self.connection()?;
+            let some = !self.open.frames.is_empty();
+            self.dirty = true;
+            let (code, values): (i64, Vec<Value>) = scripts::TAKE
+                .key(&queue)
+                .key(&claim)
+                .key(&lease)
+                .arg(self.shared.epoch())
+                .arg(self.shared.lease_ms)
+                .arg(limits.rows.saturating_sub(self.open.rows))
+                .arg(limits.bytes.saturating_sub(self.open.bytes))
+                .arg(u8::from(some))
+                .arg(STEP_BYTES)
+                .invoke_async(&mut connection)
+                .await?;
+            if code == -1 {
+                return Err(Trouble::Stale("another has the lease"));
+            }
+            let nothing = values.is_empty();
+            let mut damaged = Vec::new();
+            for value in values {
+                match parse(value) {
+                    Ok(frame) => self.open.add(frame),
+                    Err(bytes) => damaged.push(bytes),
+                }
+            }
+            for bytes in damaged {
+                self.set_aside(&claim, &bytes, true).await?;
+            }
+            self.dirty = false;
+            self.open.full = code == 1 && !self.open.frames.is_empty();
+            if nothing {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Seals the open claim and puts it among those that are ready.
+    async fn seal(&mut self) -> Result<(), Trouble> {
+        self.sealing = Some(Sealing {
+            token: token(&self.open.frames),
+            sealed_at: now_ms(),
+        });
+        self.dirty = true;
+        if !self.finish_seal().await? {
+            return Err(Trouble::Stale("the claim list has changed"));
+        }
+        self.dirty = false;
+        Ok(())
+    }
+
+    /// Seals, or learns that it was sealed; `false` when the list is not what it was thought to be.
+    async fn finish_seal(&mut self) -> Result<bool, Trouble> {
+        let Some(Sealing { token, sealed_at }) = &self.sealing else {
+            return Ok(false);
+        };
+        let (token, sealed_at) = (token.clone(), *sealed_at);
+        let from = self.shared.keys.claim(&self.shared.worker);
+        if !self
+            .rename(&from, &token, sealed_at, self.open.frames.len(), "")
+            .await?
+        {
+            return Ok(false);
+        }
+        self.sealing = None;
+        let open = std::mem::take(&mut self.open);
+        self.ready.push_back(Claim {
+            frames: open.frames,
+            sealed_at,
+            redelivered: false,
+            key: ClaimKey::Redis(token.clone()),
+            token,
+        });
+        Ok(true)
+    }
+
+    async fn rename(
+        &self,
+        from: &str,
+        token: &str,
+        sealed_at: i64,
+        len: usize,
+        name: &str,
+    ) -> Result<bool, Trouble> {
+        let (keys, worker) = (&self.shared.keys, &self.shared.worker);
+        let done = self
+            .invoke(
+                &scripts::SEAL,
+                |call| {
+                    call.key(from)
+                        .key(keys.sealed(worker, token))
+                        .key(keys.claims(worker));
+                },
+                |call| {
+                    call.arg(token).arg(sealed_at).arg(len).arg(name);
+                },
+            )
+            .await?;
+        match done {
+            -1 => Err(Trouble::Stale("another has the lease")),
+            done => Ok(done == 1),
+        }
+    }
+
+    /// Reads a claim that was sealed before; `None` when it is gone.
+    async fn read_sealed(&mut self, name: &str, sealed_at: i64) -> Result<Option<Claim>, Trouble> {
+        let unsealed = name.starts_with(UNSEALED);
+        let key = self.shared.keys.sealed(&self.shared.worker, name);
+        let frames = self.read_list(&key, unsealed).await?;
+        if frames.is_empty() {
+            self.forget(name).await?;
+            return Ok(None);
+        }
+        let content = token(&frames);
+        let mut name = name.to_owned();
+        if unsealed {
+            if !self
+                .rename(&key, &content, sealed_at, frames.len(), &name)
+                .await?
+            {
+                return Err(Trouble::Stale("an adopted list has changed"));
+            }
+            name.clone_from(&content);
+        } else if content != name {
+            tracing::error!(sealed = %name, left = %content, "frames of a sealed claim are damaged, the others are delivered under a new token");
+        }
+        Ok(Some(Claim {
+            token: content,
+            frames,
+            sealed_at,
+            redelivered: true,
+            key: ClaimKey::Redis(name),
+        }))
+    }
+
+    /// Takes a claim without frames off the list of claims.
+    async fn forget(&self, name: &str) -> Result<(), Trouble> {
+        let key = self.shared.keys.claims(&self.shared.worker);
+        let mut connection = self.connection()?;
+        Ok(redis::cmd("ZREM")
+            .arg(key)
+            .arg(name)
+            .query_async(&mut connection)
+            .await?)
+    }
+
+    /// How long it may take to notice frames that others append.
+    pub(super) const POLL: Duration = Duration::from_millis(100);
+}
+
+/// The frame in a reply, or the bytes that are none.
+fn parse(value: Value) -> Result<Frame, Bytes> {
+    let bytes = match value {
+        Value::BulkString(bytes) => Bytes::from(bytes),
+        Value::SimpleString(text) => Bytes::from(text),
+        _ => Bytes::new(),
+    };
+    Frame::parse(bytes.clone()).map_err(|_| bytes)
+}
+
+/// The name under which another worker's unsealed list is adopted.
+pub(super) fn unsealed_name(worker: &str) -> String {
+    format!("{UNSEALED}{worker}-{:016x}", random())
+}

@@ -1,0 +1,162 @@
+// The stream's connection: opening, watching over it, and coming back by cursor.
+//
+// A browser closes an EventSource for good on any answer but 200 and does not say why. So a closed
+// stream is asked again with `probe=1`, which answers the reason, and opened again after a while.
+
+const TICK_TIMEOUT_MS = 15_000;
+const HELLO_TIMEOUT_MS = 3_000;
+const MAX_BACKOFF_MS = 30_000;
+const QUIET_MS = 30_000;
+const EVENTS = ['hello', 'logs', 'skipped', 'gap', 'tick', 'bye'];
+
+export class Connection {
+  constructor(handlers) {
+    this.handlers = handlers;
+    this.source = null;
+    this.cursor = '';
+    this.filter = '';
+    this.failures = 0;
+    this.timers = {};
+    this.status = { state: 'connecting', inRate: 0, matchRate: 0, lagMs: 0, queue: 0, skipped: 0, storeOk: true, ticked: false, hello: null };
+  }
+
+  /** Opens a new stream for a filter, from the newest lines. */
+  open(filter) {
+    this.filter = filter;
+    this.cursor = '';
+    this.failures = 0;
+    Object.assign(this.status, { hello: null, skipped: 0, matchRate: 0, quietSince: Date.now() });
+    this.set('connecting');
+    this.connect();
+  }
+
+  connect() {
+    this.close();
+    this.source = new EventSource(`api/logs/stream?${this.query()}`);
+    for (const name of EVENTS) this.source.addEventListener(name, (event) => this.on(name, event));
+    this.source.onopen = () => this.after('hello', HELLO_TIMEOUT_MS, () => this.set('buffered'));
+    this.source.onerror = () => this.failed();
+    this.watch();
+  }
+
+  query() {
+    const query = new URLSearchParams(this.filter);
+    if (this.cursor) query.set('after', this.cursor);
+    return query;
+  }
+
+  on(name, event) {
+    if (event.currentTarget !== this.source) return;
+    if (event.lastEventId) this.cursor = event.lastEventId;
+    this.watch();
+    this[name](JSON.parse(event.data), event.data);
+  }
+
+  hello(data) {
+    clearTimeout(this.timers.hello);
+    this.failures = 0;
+    this.status.hello = { cursor: data.cursor, version: data.version };
+    this.status.rateLimit = data.limits?.rate;
+    this.set(this.status.state === 'buffered' ? 'buffered' : 'live');
+  }
+
+  logs(records, text) {
+    this.status.quietSince = Date.now();
+    if (this.status.state === 'quiet') this.set('live');
+    this.handlers.logs(text, records);
+  }
+
+  skipped(data) {
+    this.status.skipped += data.count;
+    this.handlers.note({ kind: 'skipped', ...data });
+  }
+
+  gap(data) { this.handlers.note({ kind: 'gap', ...data }); }
+
+  tick(data) {
+    Object.assign(this.status, { ticked: true, inRate: data.in_rate, matchRate: data.match_rate, lagMs: data.lag_ms, queue: data.queue, storeOk: data.store_ok, now: data.now });
+    if (this.status.state === 'buffered') return this.handlers.status();
+    const isQuiet = Date.now() - this.status.quietSince > QUIET_MS;
+    return this.set(data.store_ok ? (isQuiet ? 'quiet' : 'live') : 'store');
+  }
+
+  bye(data) {
+    this.close();
+    const state = { shutdown: 'restarting', auth: 'signedout', limit: 'limited', idle: 'reconnecting' }[data.reason] ?? 'reconnecting';
+    if (state === 'signedout') return this.set(state);
+    return this.comeBack(state, '', data.retry_ms);
+  }
+
+  failed() {
+    if (this.source?.readyState === EventSource.CLOSED) {
+      this.close();
+      this.probe();
+    } else {
+      this.set('reconnecting');
+    }
+  }
+
+  /** Asks why the stream was refused. */
+  async probe() {
+    const query = this.query();
+    query.set('probe', '1');
+    try {
+      const answer = await fetch(`api/logs/stream?${query}`, { cache: 'no-store', signal: AbortSignal.timeout(10_000) });
+      if (this.source) return;
+      if (answer.ok) return this.comeBack('reconnecting', '');
+      const error = await answer.json().catch(() => ({}));
+      if (answer.status === 401) return this.set('signedout');
+      const state = { 429: 'limited', 400: 'refused', 403: 'refused' }[answer.status] ?? 'restarting';
+      return this.comeBack(state, error.text ?? `answer ${answer.status}`);
+    } catch {
+      if (!this.source) this.comeBack('offline', '');
+    }
+  }
+
+  comeBack(state, reason, atLeast = 0) {
+    const pause = Math.max(atLeast, Math.min(MAX_BACKOFF_MS, 1000 * 2 ** this.failures)) * (0.8 + 0.4 * Math.random());
+    this.failures += 1;
+    this.set(state, { reason, retryAt: Date.now() + pause });
+    this.after('retry', pause, () => this.connect());
+  }
+
+  retryNow() {
+    this.set('connecting');
+    this.connect();
+  }
+
+  /** Lets the connection go while nobody looks: browsers have few for one host. */
+  rest() {
+    if (!this.source && !this.timers.retry) return;
+    this.close();
+    this.set('hidden');
+  }
+
+  wake() {
+    if (this.status.state === 'hidden') this.retryNow();
+  }
+
+  watch() {
+    this.after('watch', TICK_TIMEOUT_MS, () => {
+      this.close();
+      this.comeBack('reconnecting', 'nothing came for 15 s');
+    });
+  }
+
+  close() {
+    this.source?.close();
+    this.source = null;
+    for (const timer of Object.values(this.timers)) clearTimeout(timer);
+    this.timers = {};
+  }
+
+  after(name, ms, action) {
+    clearTimeout(this.timers[name]);
+    this.timers[name] = setTimeout(action, ms);
+  }
+
+  set(state, { reason = '', retryAt = null } = {}) {
+    Object.assign(this.status, { state, reason, retryAt });
+    this.handlers.status();
+  }
+}

@@ -1,0 +1,98 @@
+// Every sentence of the page that is made by scripts.
+
+const number = new Intl.NumberFormat();
+
+export const count = (n) => number.format(n);
+export const lines = (n) => (n === 1 ? '1 line' : `${count(n)} lines`);
+
+export const CODES = {
+  trace: 'TRC', debug: 'DBG', info: 'INF', warn: 'WRN', error: 'ERR', fatal: 'FTL', unspecified: '---',
+};
+
+/** "9 ERR, 40 WRN", most severe first. */
+export function byLevel(levels) {
+  return ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'unspecified']
+    .filter((level) => levels[level])
+    .map((level) => `${count(levels[level])} ${CODES[level]}`)
+    .join(', ');
+}
+
+export function pausedWords(fresh) {
+  const errors = fresh.errors ? ` (${count(fresh.errors)} ${fresh.errors === 1 ? 'error' : 'errors'})` : '';
+  return `Paused · ${count(fresh.count)} new${errors}`;
+}
+
+export function skippedWords(item) {
+  const why = { rate: 'they came faster than the page asked for', slow: 'this browser was too slow' };
+  const levels = byLevel(item.by_level ?? {});
+  return `${lines(item.count)} not shown${levels ? ` — ${levels}` : ''} — ${why[item.reason] ?? item.reason}`;
+}
+
+export function gapWords(item) {
+  const many = item.count === null || item.count === undefined ? 'Some lines' : lines(item.count);
+  const why = {
+    expired: 'they came while the page was away and are no longer in memory',
+    restart: 'the daemon was restarted meanwhile',
+    store: 'the store does not answer',
+    limit: 'too many came while the page was away',
+    paused: 'they came while the list was paused and full',
+  };
+  return `${many} not shown here — ${why[item.reason] ?? item.reason}`;
+}
+
+const STATES = {
+  connecting: 'Connecting',
+  live: 'Live',
+  quiet: 'Quiet',
+  reconnecting: 'Reconnecting',
+  offline: 'Offline',
+  signedout: 'Signed out',
+  limited: 'Limited',
+  restarting: 'Server restarting',
+  store: 'Live, store away',
+  buffered: 'Buffered by a proxy',
+  hidden: 'Resting',
+  refused: 'Refused',
+};
+
+/** The state in words; `now` in milliseconds. */
+export function stateWords(status, now) {
+  const word = STATES[status.state] ?? status.state;
+  if (status.state === 'quiet') {
+    const since = Math.round((now - status.quietSince) / 1000);
+    return `${word}: no match for ${since} s; ${rate(status.inRate)} arriving`;
+  }
+  if (status.retryAt) {
+    const left = Math.max(0, Math.ceil((status.retryAt - now) / 1000));
+    return `${word}${status.reason ? `: ${status.reason}` : ''}; again in ${left} s`;
+  }
+  return status.reason ? `${word}: ${status.reason}` : word;
+}
+
+const rate = (n) => `${number.format(n >= 10 ? Math.round(n) : n)}/s`;
+
+/** What stands beside the state. */
+export function figures(status) {
+  if (!status.ticked) return '';
+  const parts = [`${rate(status.inRate)} in`, `${rate(status.matchRate)} matching`];
+  if (status.lagMs > 1000) parts.push(`${(status.lagMs / 1000).toFixed(1)} s behind`);
+  if (status.skipped) parts.push(`${count(status.skipped)} skipped`);
+  if (status.queue > 0) parts.push(`${count(status.queue)} queued`);
+  return parts.join(' · ');
+}
+
+export function late(seconds) {
+  const size = Math.abs(seconds);
+  const [n, unit] = size >= 86_400 ? [size / 86_400, 'd'] : size >= 3600 ? [size / 3600, 'h'] : size >= 60 ? [size / 60, 'min'] : [size, 's'];
+  return `${count(Math.round(n))} ${unit} ${seconds > 0 ? 'late' : 'ahead'}`;
+}
+
+export const BUFFERED = 'A proxy between you and Watchtower holds back the stream. nginx: proxy_buffering off; '
+  + 'Traefik: no compress middleware on this route; Caddy: flush_interval -1.';
+export const OUTDATED = 'Watchtower was updated.';
+
+export const KEYS = [
+  ['/', 'find in messages'], ['Esc', 'close, or leave the field'], ['Space', 'pause or follow'], ['L, End', 'jump to live'],
+  ['g, Home', 'oldest line loaded'], ['j k ↓ ↑', 'move by a line'], ['Enter →', 'open the line'], ['←', 'close it'],
+  ['e E', 'next, previous error'], ['Y', 'copy the line as JSON'], ['w', 'wrap long lines'], ['?', 'these keys'],
+];

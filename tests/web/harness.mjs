@@ -1,0 +1,95 @@
+// What the page's tests share: a browser, a daemon's address, and a proxy that breaks connections.
+//
+//   WATCHTOWER_URL         the web port of a running daemon that holds no logs and asks for no token
+//   WATCHTOWER_PLAYWRIGHT  a folder with node_modules/playwright-core, if that is not found from here
+//   WATCHTOWER_CHROMIUM    the browser, /usr/bin/chromium by default
+
+import { createRequire } from 'node:module';
+import net from 'node:net';
+import path from 'node:path';
+
+const from = process.env.WATCHTOWER_PLAYWRIGHT ? path.join(path.resolve(process.env.WATCHTOWER_PLAYWRIGHT), 'from.js') : import.meta.url;
+const { chromium } = createRequire(from)('playwright-core');
+
+export const daemon = new URL(process.env.WATCHTOWER_URL ?? 'http://127.0.0.1:4319');
+
+/** A name that only this browser knows, so that the page is met over plain HTTP as on a home network. */
+export const NAME = 'logs.lan';
+
+export const launch = () => chromium.launch({
+  executablePath: process.env.WATCHTOWER_CHROMIUM ?? '/usr/bin/chromium',
+  args: ['--no-sandbox', `--host-resolver-rules=MAP ${NAME} 127.0.0.1`],
+});
+
+const contexts = [];
+/** Closes what a test opened: a daemon lets one address have only so many live views. */
+export const closeAll = () => Promise.all(contexts.splice(0).map((context) => context.close()));
+
+/** Opens the page, and gathers whatever a page must never do. */
+export async function open(browser, { port = daemon.port, query = '', options = {} } = {}) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 720 }, ...options });
+  contexts.push(context);
+  const page = await context.newPage();
+  const offences = [];
+  page.on('pageerror', (error) => offences.push(`error: ${error.message}`));
+  page.on('dialog', (dialog) => { offences.push(`dialog: ${dialog.message()}`); dialog.dismiss(); });
+  page.on('console', (message) => {
+    if (message.type() === 'error' && !/Failed to load resource|net::ERR_/.test(message.text())) offences.push(`console: ${message.text()}`);
+  });
+  page.on('request', (request) => {
+    if (new URL(request.url()).host !== `${NAME}:${port}`) offences.push(`request: ${request.url()}`);
+  });
+  await page.goto(`http://${NAME}:${port}/${query}`);
+  return { page, context, offences };
+}
+
+/** Sends logs to the daemon. */
+export async function send(records) {
+  const answer = await fetch(new URL('/api/logs', daemon), { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(records) });
+  if (answer.status !== 202) throw new Error(`the daemon answers ${answer.status}: ${await answer.text()}`);
+}
+
+let runs = 0;
+/** A service name of its own for each test, so that tests share a daemon. */
+export const service = () => `test-${process.pid}-${runs += 1}`;
+
+/** The records in view, in the order of the screen. */
+export const rows = (page) => page.evaluate(() => [...document.querySelectorAll('.row:not([hidden])')]
+  .map((row) => ({ top: row.getBoundingClientRect().top, kind: row.dataset.kind, level: row.querySelector('.code')?.textContent, message: row.querySelector('.message').textContent }))
+  .sort((a, b) => a.top - b.top));
+
+export const messages = async (page) => (await rows(page)).filter((row) => row.kind === 'record').map((row) => row.message);
+
+/** Waits until a condition holds. */
+export async function until(what, condition, ms = 10_000) {
+  const end = Date.now() + ms;
+  for (;;) {
+    if (await condition()) return;
+    if (Date.now() > end) throw new Error(`not within ${ms} ms: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+/** A TCP proxy in front of the daemon, whose connections can be cut and which can be away. */
+export async function proxy() {
+  const sockets = new Set();
+  const server = net.createServer((client) => {
+    const upstream = net.connect(daemon.port, daemon.hostname);
+    for (const socket of [client, upstream]) {
+      sockets.add(socket);
+      socket.on('error', () => {});
+      socket.on('close', () => { sockets.delete(socket); client.destroy(); upstream.destroy(); });
+    }
+    client.pipe(upstream).pipe(client);
+  });
+  const listen = (port) => new Promise((resolve) => { server.listen(port, '127.0.0.1', resolve); });
+  await listen(0);
+  const { port } = server.address();
+  const cut = () => { for (const socket of sockets) socket.resetAndDestroy(); };
+  return {
+    port,
+    cut,
+    leave() { server.close(); cut(); },
+    comeBack: () => listen(port),
+  };
+}
