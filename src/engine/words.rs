@@ -53,3 +53,26 @@ fn is_news(text: &str) -> bool {
         .any(|logger| text.contains(logger));
     !(text.is_empty() || is_stack || is_answered)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stacks_and_answered_errors_are_no_news() {
+        let head = "2026.12.01 00:39:01.724564 [ 3938 ] {} ";
+        for text in [
+            "",
+            "0. ? @ 0x000000001c8fa4b3",
+            "31. start_thread @ 0x00000000000891f5",
+            "(version 26.7.2.1)",
+            &format!("{head}<Error> executeQuery: Code: 497. DB::Exception: x"),
+        ] {
+            assert!(!is_news(text), "{text}");
+        }
+        assert!(is_news(&format!(
+            "{head}<Error> MergeTreeBackgroundExecutor: no space left"
+        )));
+        assert!(is_news("Code: 76. DB::Exception: Cannot lock file"));
+    }
+}

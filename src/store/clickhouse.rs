@@ -23,6 +23,8 @@ const ANSWER_LIMIT: usize = 64 << 20;
 /// Longest statement that makes or alters a table.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(60);
 
+const VERSION_TIMEOUT: Duration = Duration::from_secs(10);
+
 const EXCEPTION_CODE: &str = "x-clickhouse-exception-code";
 const EXCEPTION_TAG: &str = "x-clickhouse-exception-tag";
 /// Begins and ends an exception that follows data.
@@ -135,8 +137,8 @@ fn kind_of(code: i32) -> Kind {
         252 => Kind::TooManyParts,
         241 => Kind::Memory,
         // THERE_IS_NO_COLUMN, NO_SUCH_COLUMN_IN_TABLE, UNKNOWN_IDENTIFIER, UNKNOWN_TABLE,
-        // UNKNOWN_DATABASE
-        8 | 16 | 47 | 60 | 81 => Kind::Schema,
+        // UNKNOWN_DATABASE, CANNOT_GET_CREATE_TABLE_QUERY
+        8 | 16 | 47 | 60 | 81 | 390 => Kind::Schema,
         // UNKNOWN_USER, WRONG_PASSWORD, REQUIRED_PASSWORD, IP_ADDRESS_NOT_ALLOWED, ACCESS_DENIED,
         // AUTHENTICATION_FAILED
         192 | 193 | 194 | 195 | 497 | 516 => Kind::Auth,
@@ -276,6 +278,16 @@ impl Client {
         let settings = [("wait_end_of_query", "1")];
         let request = self.request(body, &settings, &[])?;
         self.send(request, STATEMENT_TIMEOUT).await.map(drop)
+    }
+
+    /// The server's version, as in `26.7.2.1`.
+    ///
+    /// # Errors
+    /// When ClickHouse does not answer.
+    pub async fn version(&self) -> Result<String, Error> {
+        let sql = "SELECT version() FORMAT TabSeparated";
+        let answer = self.select(sql, &[], &[], VERSION_TIMEOUT).await?;
+        Ok(String::from_utf8_lossy(&answer).trim().to_owned())
     }
 
     /// Inserts data as they are, in pieces. `settings` go with the URL.
@@ -430,4 +442,55 @@ fn cut(text: &str) -> String {
     clean
         .map(|char| if char.is_control() { ' ' } else { char })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        let pair = |(name, value): &(&'static str, &'static str)| {
+            let name = http::HeaderName::from_static(name);
+            (name, http::HeaderValue::from_static(value))
+        };
+        pairs.iter().map(pair).collect()
+    }
+
+    #[test]
+    fn exception_behind_data_is_found_by_its_tag() {
+        let headers = headers(&[(EXCEPTION_TAG, "dyvbuevcwnzqmxmn")]);
+        let text = "1\n2\n__exception__\r\ndyvbuevcwnzqmxmn\r\nCode: 159. DB::Exception: Timeout\r\n\
+                    39 dyvbuevcwnzqmxmn\r\n__exception__\r\n";
+        assert!(cut_by_exception(&headers, text.as_bytes()));
+        let other = text.replace("39 dyvbuevcwnzqmxmn", "39 aaaaaaaaaaaaaaaa");
+        assert!(!cut_by_exception(&headers, other.as_bytes()));
+        assert!(!cut_by_exception(&HeaderMap::new(), text.as_bytes()));
+    }
+
+    #[test]
+    fn errors_carry_code_and_a_short_text_in_one_line() {
+        let body = format!("Code: 60. DB::Exception: no table\n{}", "x".repeat(5000));
+        let error = exception(&headers(&[(EXCEPTION_CODE, "60")]), body.as_bytes());
+        assert_eq!((error.code(), error.kind()), (Some(60), Kind::Schema));
+        let text = error.to_string();
+        assert!(text.starts_with("clickhouse error 60: DB::Exception: no table xxx"));
+        assert!(text.len() < MESSAGE_LIMIT + 100);
+    }
+
+    #[test]
+    fn codes_that_say_nothing_certain_are_retried() {
+        for (code, kind) in [
+            (252, Kind::TooManyParts),
+            (241, Kind::Memory),
+            (33, Kind::Data),
+            (516, Kind::Auth),
+            (159, Kind::Limit),
+            (0, Kind::Retryable),
+            (62, Kind::Retryable),
+            (242, Kind::Retryable),
+            (99_999, Kind::Retryable),
+        ] {
+            assert_eq!(kind_of(code), kind, "{code}");
+        }
+    }
 }

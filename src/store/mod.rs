@@ -15,5 +15,5 @@ mod writer;
 pub use backfill::StoreBackfill;
 pub use clickhouse::{Client, Endpoint, EndpointSource, Error, Kind, Param};
 pub use reader::{Reader, ReaderLimits};
-pub use schema::{Schema, statements};
+pub use schema::{Schema, statements, statements_for};
 pub use writer::{Writer, WriterStatus};

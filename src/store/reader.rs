@@ -151,10 +151,7 @@ impl Reader {
     /// # Errors
     /// When ClickHouse does not answer.
     pub async fn version(&self) -> Result<String, Error> {
-        let answer = self
-            .run("SELECT version() FORMAT TabSeparated", &[])
-            .await?;
-        Ok(String::from_utf8_lossy(&answer).trim().to_owned())
+        self.client.version().await
     }
 
     async fn select(

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tracing::info;
 
-use super::{Client, Error};
+use super::{Client, Error, Kind};
 use crate::config::Config;
 use crate::frame::{COLUMNS, Column};
 
@@ -32,26 +32,47 @@ pub struct Schema {
 struct Migration {
     version: u32,
     name: &'static str,
-    statements: fn(&Schema) -> Vec<String>,
+    statements: fn(&Schema, &Abilities) -> Vec<String>,
+}
+
+/// What a server can do, by its version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Abilities {
+    /// Text indexes without an experimental setting.
+    text_index: bool,
+}
+
+impl Abilities {
+    fn of(version: &str) -> Abilities {
+        let mut parts = version.split('.').map(|part| part.parse().unwrap_or(0));
+        let major_minor: (u32, u32) = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
+        Abilities {
+            text_index: major_minor >= (26, 2),
+        }
+    }
 }
 
 /// Oldest first. A released migration is never changed.
 const MIGRATIONS: &[Migration] = &[Migration {
     version: 1,
     name: "logs and otel_logs",
-    statements: |schema| vec![schema.logs(), schema.otel_logs()],
+    statements: |schema, server| vec![schema.logs(server), schema.otel_logs()],
 }];
 
-/// Every statement that makes the tables from nothing, in order, as `watchtower schema` prints them.
+/// Every statement that makes the tables from nothing, in order, as `watchtower schema` prints them;
+/// for a server as recent as the embedded engine.
 #[must_use]
 pub fn statements(config: &Config) -> Vec<String> {
-    let schema = Schema::new(config);
+    statements_for(config, "26.7")
+}
+
+/// As [`statements`], for a server of this version.
+#[must_use]
+pub fn statements_for(config: &Config, version: &str) -> Vec<String> {
+    let (schema, server) = (Schema::new(config), Abilities::of(version));
     let mut all = schema.base();
-    all.extend(
-        MIGRATIONS
-            .iter()
-            .flat_map(|step| (step.statements)(&schema)),
-    );
+    let steps = MIGRATIONS.iter();
+    all.extend(steps.flat_map(|step| (step.statements)(&schema, &server)));
     all
 }
 
@@ -71,20 +92,35 @@ impl Schema {
         format!("{}.logs", self.database)
     }
 
-    /// Makes what is missing and changes what is old.
+    /// Makes what is missing and changes what is old. Where all is as it should be, nothing but rights
+    /// to read and to insert is needed.
     ///
     /// # Errors
     /// When ClickHouse does not answer or refuses; what was done stays, and the call may be repeated.
     pub async fn ensure(&self, client: &Client) -> Result<(), Error> {
+        let Some(table) = found(self.created(client).await)? else {
+            // From nothing, or again after somebody dropped the table.
+            return self.migrate(client, &BTreeSet::new()).await;
+        };
+        let applied = found(self.applied(client).await)?.unwrap_or_default();
+        self.migrate(client, &applied).await?;
+        self.apply_retention(client, &table).await
+    }
+
+    async fn migrate(&self, client: &Client, applied: &BTreeSet<u32>) -> Result<(), Error> {
+        let steps = MIGRATIONS.iter();
+        let missing: Vec<_> = steps
+            .filter(|step| !applied.contains(&step.version))
+            .collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let version = client.version().await?;
         for statement in self.base() {
             client.execute(&statement).await?;
         }
-        let applied = self.applied(client).await?;
-        for step in MIGRATIONS {
-            if applied.contains(&step.version) {
-                continue;
-            }
-            for statement in (step.statements)(self) {
+        for step in missing {
+            for statement in (step.statements)(self, &Abilities::of(&version)) {
                 client.execute(&statement).await?;
             }
             let (database, version, name) = (&self.database, step.version, step.name);
@@ -94,7 +130,14 @@ impl Schema {
             client.execute(&note).await?;
             info!(version, name, "tables migrated");
         }
-        self.apply_retention(client).await
+        Ok(())
+    }
+
+    /// The statement that would make the records table as it is.
+    async fn created(&self, client: &Client) -> Result<String, Error> {
+        let sql = format!("SHOW CREATE TABLE {} FORMAT TabSeparatedRaw", self.table());
+        let answer = client.select(&sql, &[], &[], STATEMENT_LIMIT).await?;
+        Ok(String::from_utf8_lossy(&answer).into_owned())
     }
 
     async fn applied(&self, client: &Client) -> Result<BTreeSet<u32>, Error> {
@@ -111,22 +154,17 @@ impl Schema {
 
     /// Changes the table's TTL where the retention is another now. Old parts are dropped when they
     /// are merged next or within a few hours.
-    async fn apply_retention(&self, client: &Client) -> Result<(), Error> {
-        let table = self.table();
-        let sql = format!("SHOW CREATE TABLE {table} FORMAT TabSeparatedRaw");
-        let answer = client.select(&sql, &[], &[], STATEMENT_LIMIT).await?;
-        let current = String::from_utf8_lossy(&answer).into_owned();
-        // ClickHouse prints the expression back in its own way.
-        let wanted = self.ttl("toIntervalSecond({})");
-        if current.contains(&wanted) {
+    async fn apply_retention(&self, client: &Client, created: &str) -> Result<(), Error> {
+        // As ClickHouse prints it back.
+        let ttl = self.ttl();
+        if created.contains(&format!("TTL {ttl}\n")) {
             return Ok(());
         }
-        client
-            .execute(&format!(
-                "ALTER TABLE {table} MODIFY TTL {} SETTINGS materialize_ttl_after_modify = 0",
-                self.ttl("toIntervalSecond({})")
-            ))
-            .await?;
+        let table = self.table();
+        let alter = format!(
+            "ALTER TABLE {table} MODIFY TTL {ttl} SETTINGS materialize_ttl_after_modify = 0"
+        );
+        client.execute(&alter).await?;
         info!(retention = ?self.retention, "retention changed");
         Ok(())
     }
@@ -143,23 +181,24 @@ impl Schema {
         ]
     }
 
-    /// The TTL expression. `interval` is a function with `{}` for the seconds.
-    fn ttl(&self, interval: &str) -> String {
-        let seconds = self.retention.as_secs().to_string();
-        format!(
-            "toDateTime(timestamp) + {}",
-            interval.replace("{}", &seconds)
-        )
+    fn ttl(&self) -> String {
+        let seconds = self.retention.as_secs();
+        format!("toDateTime(timestamp) + toIntervalSecond({seconds})")
     }
 
-    fn logs(&self) -> String {
+    fn logs(&self, server: &Abilities) -> String {
         let columns: String = COLUMNS.iter().map(|column| line(*column)).collect();
-        let (table, ttl) = (self.table(), self.ttl("toIntervalSecond({})"));
+        let (table, ttl) = (self.table(), self.ttl());
+        let words = if server.text_index {
+            "text(tokenizer = splitByNonAlpha)"
+        } else {
+            "tokenbf_v1(32768, 3, 0) GRANULARITY 1"
+        };
         format!(
             "CREATE TABLE IF NOT EXISTS {table} (\n{columns}    \
              INDEX id_range id TYPE minmax GRANULARITY 1,\n    \
              INDEX trace_id_bloom trace_id TYPE bloom_filter(0.01) GRANULARITY 1,\n    \
-             INDEX message_words message TYPE text(tokenizer = splitByNonAlpha)\n\
+             INDEX message_words message TYPE {words}\n\
              ) ENGINE = MergeTree\n\
              PARTITION BY toDate(timestamp)\n\
              ORDER BY (timestamp, id)\n\
@@ -194,6 +233,15 @@ impl Schema {
              event_name AS EventName\n\
              FROM {table}"
         )
+    }
+}
+
+/// `None` where the error is that there is no such table.
+fn found<T>(result: Result<T, Error>) -> Result<Option<T>, Error> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if error.kind() == Kind::Schema => Ok(None),
+        Err(error) => Err(error),
     }
 }
 
@@ -240,10 +288,24 @@ mod tests {
 
     #[test]
     fn the_table_has_the_columns_of_a_frame() {
-        let create = Schema::new(&Config::default()).logs();
+        let create = statements_for(&Config::default(), "25.8.1.1").join(";");
         for column in COLUMNS {
             let line = format!("    `{}` {} CODEC(", column.name, column.kind);
             assert!(create.contains(&line), "{line} in {create}");
+        }
+    }
+
+    #[test]
+    fn text_index_is_asked_of_servers_that_have_it() {
+        for (version, text_index) in [
+            ("26.7.2.1", true),
+            ("26.2", true),
+            ("27.1.1.1-stable", true),
+            ("26.1.9.9", false),
+            ("25.12.1.1", false),
+            ("", false),
+        ] {
+            assert_eq!(Abilities::of(version).text_index, text_index, "{version}");
         }
     }
 }

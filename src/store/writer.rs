@@ -231,12 +231,7 @@ impl Writer {
 
     /// Notes a failure that may pass, and waits before the next attempt.
     async fn failed(&mut self, error: &Error, backoff: &mut Backoff) {
-        if self
-            .status
-            .send_if_modified(|status| status.set_error(error))
-        {
-            warn!(%error, kind = ?error.kind(), "insert failed, will retry");
-        }
+        self.note(error, "insert failed, will retry");
         match error.kind() {
             Kind::TooManyParts => self.stretch = (self.stretch * 2).min(16),
             Kind::Schema => self.tables_ready = false,
@@ -248,16 +243,23 @@ impl Writer {
         }
     }
 
+    /// Puts an error into the status, and into the log unless it stands there already.
+    fn note(&self, error: &Error, what: &str) {
+        let is_new = self
+            .status
+            .send_if_modified(|status| status.set_error(error));
+        if is_new && matches!(error, Error::Starting) {
+            debug!(%error, "{what}");
+        } else if is_new {
+            warn!(%error, kind = ?error.kind(), "{what}");
+        }
+    }
+
     /// Makes the tables, however long it takes.
     async fn make_tables(&mut self) {
         let mut backoff = Backoff::default();
         while let Err(error) = self.schema.ensure(&self.client).await {
-            if self
-                .status
-                .send_if_modified(|status| status.set_error(&error))
-            {
-                warn!(%error, kind = ?error.kind(), "tables cannot be made, will retry");
-            }
+            self.note(&error, "tables cannot be made, will retry");
             backoff.pause(Some(self.client.endpoint())).await;
         }
         self.tables_ready = true;

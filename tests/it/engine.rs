@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use tokio::time::sleep;
 use watchtower::store::{Client, Endpoint};
 
-use crate::support::engine::{TestEngine, processes, query, signal};
+use crate::support::engine::{TestEngine, library, processes, query, signal};
 
 async fn until(what: &str, condition: impl Fn() -> bool) {
     let started = Instant::now();
@@ -74,6 +74,39 @@ async fn killed_engine_is_started_again() {
     })
     .await;
     assert_eq!(query(&client, "SELECT 1").await, "1");
+}
+
+/// A daemon that is killed leaves an engine behind for a moment: it must end by itself, and must not
+/// keep the next one from starting.
+#[tokio::test]
+async fn engine_ends_with_its_daemon() {
+    let mut engine = TestEngine::start().await;
+    engine.stop().await;
+    let dir = engine.config.state_dir.join("engine");
+    let mut orphan = std::process::Command::new(env!("CARGO_BIN_EXE_watchtower"))
+        .args(["engine", "--port", "0", "--path"])
+        .arg(dir.join("data"))
+        .arg("--config")
+        .arg(dir.join("config.xml"))
+        .arg("--library")
+        .arg(library())
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    until("the orphan has the data", || {
+        dir.join("data/status").exists()
+    })
+    .await;
+    let stdin = orphan.stdin.take();
+    let (_, ()) = tokio::join!(engine.restart(), async {
+        sleep(Duration::from_secs(1)).await;
+        drop(stdin);
+    });
+    let status = orphan.wait().unwrap();
+    assert!(status.success(), "{status}");
+    assert_eq!(query(&engine.client(), "SELECT 1").await, "1");
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use watchtower::config::Period;
 use watchtower::frame::COLUMNS;
-use watchtower::store::{Schema, statements};
+use watchtower::store::{Schema, statements_for};
 
 use crate::support::engine::{TestEngine, query};
 
@@ -40,9 +40,30 @@ async fn table_has_the_columns_of_a_frame_and_what_keeps_data_safe() {
     ] {
         assert!(table.contains(part), "{part} in {table}");
     }
-    // Each statement that is printed for people is one that the server takes.
-    for statement in statements(&engine.config) {
-        client.execute(&statement).await.unwrap();
+}
+
+#[tokio::test]
+async fn printed_statements_are_ones_that_servers_take() {
+    let engine = TestEngine::start().await;
+    let client = engine.client();
+    for version in ["26.7.2.1", "25.8.1.1"] {
+        for statement in statements_for(&engine.config, version) {
+            client.execute(&statement).await.unwrap();
+        }
+        client
+            .execute("DROP TABLE watchtower.logs SYNC")
+            .await
+            .unwrap();
+        // The writer asks for the tables again when one is gone.
+        Schema::new(&engine.config).ensure(&client).await.unwrap();
+        assert_eq!(
+            query(&client, "SELECT count() FROM watchtower.logs").await,
+            "0"
+        );
+        client
+            .execute("DROP TABLE watchtower.logs SYNC")
+            .await
+            .unwrap();
     }
 }
 

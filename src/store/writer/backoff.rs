@@ -26,7 +26,6 @@ impl Backoff {
         let pause = sleep(jittered(self.next()));
         match endpoint {
             Some(mut endpoint) => {
-                endpoint.mark_unchanged();
                 tokio::select! {
                     () = pause => {}
                     Ok(_) = endpoint.wait_for(Option::is_some), if endpoint.borrow().is_none() => {}
