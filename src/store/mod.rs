@@ -5,15 +5,19 @@
 
 mod backfill;
 mod clickhouse;
+mod error;
 mod filter;
 mod http;
+mod param;
 mod reader;
 mod schema;
 mod select;
 mod writer;
 
 pub use backfill::StoreBackfill;
-pub use clickhouse::{Client, Endpoint, EndpointSource, Error, Kind, Param};
+pub use clickhouse::{Client, Endpoint, EndpointSource};
+pub use error::{Error, Kind};
+pub use param::Param;
 pub use reader::{Reader, ReaderLimits};
 pub use schema::{Schema, statements, statements_for};
 pub use writer::{Writer, WriterStatus};

@@ -1,5 +1,6 @@
 //! The embedded engine: what its supervisor promises, with the real library.
 
+use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
@@ -138,4 +139,34 @@ async fn daemons_user_reaches_nothing_but_its_database() {
         let error = client.execute(sql).await.expect_err(sql);
         assert_eq!(error.code(), Some(497), "{sql}: {error}");
     }
+}
+
+#[tokio::test]
+async fn engine_is_tame_and_its_files_are_private() {
+    let engine = TestEngine::start().await;
+    let dir = engine.config.state_dir.join("engine");
+    let password = engine.endpoint().await.password;
+    for name in ["config.xml", "users.xml"] {
+        let path = dir.join(name);
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{name}");
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(!text.contains(password.expose()), "{name}");
+    }
+    assert_eq!(
+        std::fs::metadata(&dir).unwrap().permissions().mode() & 0o777,
+        0o700
+    );
+
+    let client = engine.client();
+    let setting = async |name: &str| {
+        let sql = format!("SELECT value FROM system.server_settings WHERE name = '{name}'");
+        query(&client, &sql).await
+    };
+    let memory = engine.config.engine.memory.as_u64().to_string();
+    assert_eq!(setting("max_server_memory_usage").await, memory);
+    assert_eq!(setting("memory_worker_period_ms").await, "1000");
+    let logs =
+        "SELECT count() FROM system.tables WHERE database = 'system' AND name LIKE '%\\_log'";
+    assert_eq!(query(&client, logs).await, "0");
 }
