@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
+use redis::io::tcp::TcpSettings;
 use redis::sentinel::{SentinelClient, SentinelClientBuilder, SentinelServerType};
 use redis::{
     AsyncConnectionConfig, Client, ConnectionAddr, ErrorKind, IntoConnectionInfo, RedisError,
@@ -52,6 +53,7 @@ impl Endpoint {
             None => {
                 let info = config.url.as_str().into_connection_info();
                 let mut info = info.map_err(|error| bad(&error))?;
+                info = info.set_tcp_settings(tcp_settings());
                 if !config.password.is_empty() {
                     let settings = info.redis_settings().clone();
                     info = info.set_redis_settings(settings.set_password(config.password.expose()));
@@ -83,6 +85,12 @@ impl Endpoint {
             }
         }
     }
+}
+
+/// The client's default is Nagle's algorithm, which doubles the time of a push that is sent while
+/// another is under way.
+fn tcp_settings() -> TcpSettings {
+    TcpSettings::default().set_nodelay(true)
 }
 
 /// `[user@]host[:port][,host[:port]…]/<master>[/<db>]`; the password is the masters'.
@@ -117,6 +125,7 @@ fn sentinel_client(
         addresses.push(ConnectionAddr::Tcp(host.to_owned(), port));
     }
     let mut builder = SentinelClientBuilder::new(addresses, master, SentinelServerType::Master)?;
+    builder = builder.set_client_to_redis_tcp_settings(tcp_settings());
     if let Some(mode) = tls {
         builder = builder.set_client_to_redis_tls_mode(mode);
     }

@@ -4,6 +4,10 @@
 //! `push.rs` appends, `worker.rs` claims, `lease.rs` renews the leases and takes over from workers that
 //! are gone; `scripts.rs` has the steps that Redis runs as one. Redis may be away at any time, also at
 //! the start: appends wait or fail, claims fail, and both go on by themselves.
+//!
+//! Pipelining hides the network: through a proxy that adds 3 ms, one append at a time makes 190 frames
+//! of 8 KiB a second and 64 at a time make 6,000 (Redis 7.0, append-only file synced always, in memory,
+//! on the same busy 2-core machine).
 
 mod connect;
 mod keys;
