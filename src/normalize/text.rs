@@ -17,7 +17,7 @@ pub(crate) const MAX_DEPTH: usize = 64;
 pub(super) const MANY_KEYS: usize = 16;
 
 /// A string out of bytes that should be UTF-8; what is not becomes U+FFFD and is counted.
-#[inline]
+#[inline(always)]
 pub(crate) fn utf8<'a>(bytes: &'a [u8], repairs: &mut Repairs) -> Cow<'a, str> {
     match simdutf8::basic::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),
@@ -66,6 +66,7 @@ pub(crate) fn head(text: &str, limit: usize) -> &str {
 }
 
 /// Cuts a string as [`head`] does and says whether there was anything to cut.
+#[inline]
 pub(crate) fn cut(text: &mut Cow<'_, str>, limit: usize) -> bool {
     if text.len() <= limit {
         return false;

@@ -22,7 +22,7 @@ pub(super) enum AnyValue<'a> {
 
 impl<'a> AnyValue<'a> {
     /// Reads a value. If several members are set, the last stands.
-    #[inline]
+    #[inline(always)]
     pub(super) fn read(mut wire: Wire<'a>, repairs: &mut Repairs) -> Result<Self, Damage> {
         let mut value = AnyValue::Empty;
         while !wire.is_empty() {
@@ -51,8 +51,20 @@ impl<'a> AnyValue<'a> {
 
     /// The value as text, `None` for the empty value. Text beyond `limit` bytes may be missing, but
     /// never the byte that tells that there was more.
-    #[inline]
+    #[inline(always)]
     pub(super) fn text(
+        self,
+        limit: usize,
+        repairs: &mut Repairs,
+    ) -> Result<Option<Cow<'a, str>>, Damage> {
+        match self {
+            AnyValue::String(value) => Ok(Some(utf8(value, repairs))),
+            other => other.text_of_others(limit, repairs),
+        }
+    }
+
+    #[inline(never)]
+    fn text_of_others(
         self,
         limit: usize,
         repairs: &mut Repairs,
@@ -136,7 +148,7 @@ fn write_map(
 }
 
 /// Reads a `KeyValue`.
-#[inline]
+#[inline(always)]
 pub(super) fn key_value<'a>(
     mut wire: Wire<'a>,
     repairs: &mut Repairs,

@@ -195,7 +195,7 @@ impl<'a> Reader<'a> {
         let start = self.at;
         let mut escaped = false;
         self.at += 1;
-        while let Some(found) = memchr3(b'"', b'\\', b'\n', self.rest()) {
+        while let Some(found) = find_special(self.rest()) {
             self.at += found;
             match self.peek() {
                 Some(b'"') => {
@@ -354,6 +354,19 @@ impl<'a> Reader<'a> {
             }
         }
     }
+}
+
+/// Where a string ends, or anything but plain text begins. Keys are short: most end before a vector
+/// search has begun.
+#[inline]
+fn find_special(text: &[u8]) -> Option<usize> {
+    const SHORT: usize = 16;
+    let is_special = |byte: &u8| matches!(byte, b'"' | b'\\' | b'\n');
+    if let Some(found) = text.iter().take(SHORT).position(is_special) {
+        return Some(found);
+    }
+    let found = memchr3(b'"', b'\\', b'\n', text.get(SHORT..)?)?;
+    Some(SHORT + found)
 }
 
 /// The open brackets around a value, one bit each: a body of nothing but brackets takes an eighth of
