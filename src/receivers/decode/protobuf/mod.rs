@@ -4,9 +4,12 @@
 //! in any order, so a message whose parts depend on one another (a resource and its records) is
 //! passed over twice; that costs little, as a pass over a message jumps over its fields.
 
-use super::any_value::{AnyValue, key_value};
+mod any_value;
+mod wire;
+
+use self::any_value::{AnyValue, key_value};
+use self::wire::{Key, Wire};
 use super::damage::Damage;
-use super::wire::{Key, Wire};
 use super::{DecodeError, Outcome};
 use crate::normalize::text::utf8;
 use crate::normalize::{

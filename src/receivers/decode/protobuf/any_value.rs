@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::damage::Damage;
+use super::super::damage::Damage;
 use super::wire::Wire;
 use crate::normalize::Repairs;
 use crate::normalize::text::{self, JsonText, MAX_DEPTH, utf8};
@@ -136,9 +136,8 @@ fn write_map(
         let key = wire.key()?;
         if key.number() == 1 && !out.is_full() {
             let (name, value) = key_value(wire.message(key, "values")?, repairs)?;
-            let from = out.len();
+            entries.begin(name, out);
             value.write(out, depth + 1, repairs)?;
-            entries.add(name, from, out);
         } else {
             wire.skip(key)?;
         }

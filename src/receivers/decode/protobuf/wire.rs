@@ -4,7 +4,7 @@
 //! fields come in any order) and strict in what means damage: a field that ends behind its message,
 //! a wire type that its field cannot have.
 
-use super::damage::Damage;
+use super::super::damage::Damage;
 
 /// Groups inside groups that are skipped; unknown ones could otherwise nest without end.
 const MAX_GROUPS: usize = 100;
@@ -64,7 +64,7 @@ impl<'a> Wire<'a> {
     #[inline(always)]
     pub(super) fn key(&mut self) -> Result<Key, Damage> {
         match self.rest.split_first() {
-            Some((&byte, rest)) if byte < 0x80 && byte >= 8 => {
+            Some((&byte, rest)) if (8..0x80).contains(&byte) => {
                 self.rest = rest;
                 Ok(Key(byte.into()))
             }
