@@ -16,6 +16,9 @@ const MAX_KEY_BYTES: usize = 1024;
 /// Longest `watchtower.truncated`, before its last entry.
 const MAX_NOTE_BYTES: usize = 512;
 
+/// Room that a list begins with.
+const FEW_ATTRIBUTES: usize = 12;
+
 /// Attributes of one record, resource or scope, being collected. Of several with one key the last
 /// value stands, in the place of the first, as in every JSON object.
 #[derive(Debug, Default)]
@@ -32,6 +35,7 @@ pub(crate) struct Attributes<'a> {
 
 impl<'a> Attributes<'a> {
     /// Adds an attribute, or replaces the value of the one with its key.
+    #[inline]
     pub(crate) fn insert(
         &mut self,
         mut key: Cow<'a, str>,
@@ -136,11 +140,20 @@ impl<'a> Attributes<'a> {
         self.note.clear();
     }
 
+    #[inline]
     fn push(&mut self, key: Cow<'a, str>, value: Cow<'a, str>) {
-        self.list.push((key, value));
-        if self.list.len() <= MANY_KEYS {
-            return;
+        if self.list.capacity() == 0 {
+            self.list.reserve(FEW_ATTRIBUTES);
         }
+        self.list.push((key, value));
+        if self.list.len() > MANY_KEYS {
+            self.index();
+        }
+    }
+
+    /// Notes where the last attributes stand in the list.
+    #[cold]
+    fn index(&mut self) {
         // Fixed keys would let a sender choose keys that collide.
         let hasher = self.hasher.get_or_insert_with(RandomState::new);
         let list = &self.list;
@@ -153,6 +166,7 @@ impl<'a> Attributes<'a> {
         }
     }
 
+    #[inline]
     fn find(&self, key: &str) -> Option<usize> {
         let Some(hasher) = self.hasher.as_ref().filter(|_| !self.places.is_empty()) else {
             return self.list.iter().position(|(known, _)| known == key);

@@ -69,6 +69,11 @@ impl<'a> Shared<'a> {
         &self.group
     }
 
+    /// What is shared, for the next scope of the resource.
+    pub(crate) fn into_group(self) -> Group<'a> {
+        self.group
+    }
+
     /// The scope's attributes, for the records to inherit.
     pub(crate) fn scope(&self) -> &[KeyValue<'a>] {
         &self.scope

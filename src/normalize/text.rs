@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt::Write;
-use std::ops::Range;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -17,7 +16,7 @@ pub(crate) const MAX_DEPTH: usize = 64;
 pub(super) const MANY_KEYS: usize = 16;
 
 /// A string out of bytes that should be UTF-8; what is not becomes U+FFFD and is counted.
-#[inline]
+#[inline(always)]
 pub(crate) fn utf8<'a>(bytes: &'a [u8], repairs: &mut Repairs) -> Cow<'a, str> {
     match simdutf8::basic::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),
@@ -66,6 +65,7 @@ pub(crate) fn head(text: &str, limit: usize) -> &str {
 }
 
 /// Cuts a string as [`head`] does and says whether there was anything to cut.
+#[inline]
 pub(crate) fn cut(text: &mut Cow<'_, str>, limit: usize) -> bool {
     if text.len() <= limit {
         return false;
@@ -220,44 +220,58 @@ impl Members {
 #[derive(Debug)]
 pub(crate) struct Entries<'a> {
     start: usize,
-    entries: Vec<(Cow<'a, str>, Range<usize>)>,
+    /// The keys, and where their members begin in the text.
+    entries: Vec<(Cow<'a, str>, usize)>,
 }
 
 impl<'a> Entries<'a> {
-    /// Adds a member whose value is what stands behind byte `from` of the text.
-    pub(crate) fn add(&mut self, key: Cow<'a, str>, from: usize, out: &mut JsonText) {
-        let mut before = String::with_capacity(key.len() + 4);
-        if from > self.start {
-            before.push(',');
+    /// Begins a member; its value is to be written next.
+    pub(crate) fn begin(&mut self, key: Cow<'a, str>, out: &mut JsonText) {
+        if out.text.len() > self.start {
+            out.text.push(',');
         }
-        before.push('"');
-        quote(head(&key, out.limit.saturating_add(1)), &mut before);
-        before.push_str("\":");
-        out.text.insert_str(from, &before);
-        let begin = if from > self.start { from + 1 } else { from };
-        self.entries.push((key, begin..out.text.len()));
+        self.entries.push((key, out.text.len()));
+        if let Some((key, _)) = self.entries.last() {
+            out.string(key);
+        }
+        out.text.push(':');
+    }
+
+    /// Adds a member whose value was written already, from byte `from` on.
+    pub(crate) fn add(&mut self, key: Cow<'a, str>, from: usize, out: &mut JsonText) {
+        let value = out.text.split_off(from);
+        self.begin(key, out);
+        out.text.push_str(&value);
     }
 
     /// Closes the object.
     pub(crate) fn close(self, out: &mut JsonText, repairs: &mut Repairs) {
         if let Some(last) = self.last_of_each() {
-            repairs.duplicate_keys +=
-                u32::try_from(self.entries.len() - last.len()).unwrap_or(u32::MAX);
-            let mut text = String::new();
-            for &entry in &last {
-                let piece = self
-                    .entries
-                    .get(entry)
-                    .and_then(|(_, range)| out.text.get(range.clone()));
-                if !text.is_empty() {
-                    text.push(',');
-                }
-                text.push_str(piece.unwrap_or_default());
-            }
+            let replaced = self.entries.len() - last.len();
+            repairs.duplicate_keys += u32::try_from(replaced).unwrap_or(u32::MAX);
+            let text = last
+                .into_iter()
+                .map(|entry| self.member(entry, out))
+                .collect::<Vec<_>>()
+                .join(",");
             out.text.truncate(self.start);
             out.text.push_str(&text);
         }
         out.text.push('}');
+    }
+
+    /// The text of a member.
+    fn member<'t>(&self, entry: usize, out: &'t JsonText) -> &'t str {
+        let begin = self
+            .entries
+            .get(entry)
+            .map_or(out.len(), |(_, begin)| *begin);
+        // The next member begins behind a comma.
+        let end = self
+            .entries
+            .get(entry + 1)
+            .map_or(out.len(), |(_, next)| next - 1);
+        out.text.get(begin..end).unwrap_or_default()
     }
 
     /// Which entries stand, in order of their key's first appearance; `None` if all do.

@@ -5,18 +5,12 @@
 //! come to it; the rules by which fields become a record are in [`crate::normalize`]. One bad value
 //! costs that value, never its batch.
 
-mod any_value;
 mod damage;
 mod json;
 mod native;
-mod native_fields;
-mod native_record;
-mod native_value;
 mod otlp_json;
-mod otlp_json_value;
 mod outcome;
 mod protobuf;
-mod wire;
 
 pub use native::decode_native;
 pub use otlp_json::decode_json;

@@ -1,10 +1,12 @@
 //! What the walkers make of bodies. Test names begin with the id of the requirement they check.
 
 mod damage;
+mod generate;
 mod json;
 mod mapping;
 mod native;
 mod oracle;
+mod otlp_writer;
 mod reports;
 mod wire;
 

@@ -4,9 +4,12 @@
 //! in any order, so a message whose parts depend on one another (a resource and its records) is
 //! passed over twice; that costs little, as a pass over a message jumps over its fields.
 
-use super::any_value::{AnyValue, key_value};
+mod any_value;
+mod wire;
+
+use self::any_value::{AnyValue, key_value};
+use self::wire::{Key, Wire};
 use super::damage::Damage;
-use super::wire::{Key, Wire};
 use super::{DecodeError, Outcome};
 use crate::normalize::text::utf8;
 use crate::normalize::{
@@ -70,13 +73,13 @@ fn resource_logs<S: Sink>(wire: Wire<'_>, emitter: &mut Emitter<'_, S>) -> Resul
             _ => fields.skip(key)?,
         }
     }
-    let group = draft.into_group(emitter.context, &mut emitter.repairs);
+    let mut group = draft.into_group(emitter.context, &mut emitter.repairs);
     let mut fields = wire;
     let mut num_scopes = 0;
     while !fields.is_empty() {
         let key = fields.key()?;
         if key.number() == 2 {
-            scope_logs(fields.message(key, "scope_logs")?, group.clone(), emitter)
+            group = scope_logs(fields.message(key, "scope_logs")?, group, emitter)
                 .map_err(|error| error.within_member("scope_logs", num_scopes))?;
             num_scopes += 1;
         } else {
@@ -108,11 +111,12 @@ fn resource<'a, S>(
     Ok(())
 }
 
+/// Takes the records of a scope, and gives back what they share with those of the next.
 fn scope_logs<'a, S: Sink>(
     wire: Wire<'a>,
     group: Group<'a>,
     emitter: &mut Emitter<'_, S>,
-) -> Result<(), Damage> {
+) -> Result<Group<'a>, Damage> {
     let mut draft = ScopeDraft::default();
     let mut fields = wire;
     while !fields.is_empty() {
@@ -149,7 +153,8 @@ fn scope_logs<'a, S: Sink>(
             fields.skip(key)?;
         }
     }
-    Ok(())
+    drop(attributes);
+    Ok(shared.into_group())
 }
 
 fn scope<'a, S>(
@@ -207,7 +212,7 @@ fn log_record<'a>(
     Ok(draft)
 }
 
-#[inline]
+#[inline(never)]
 fn attribute<'a>(
     wire: &mut Wire<'a>,
     key: Key,

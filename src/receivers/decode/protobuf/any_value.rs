@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::damage::Damage;
+use super::super::damage::Damage;
 use super::wire::Wire;
 use crate::normalize::Repairs;
 use crate::normalize::text::{self, JsonText, MAX_DEPTH, utf8};
@@ -22,7 +22,7 @@ pub(super) enum AnyValue<'a> {
 
 impl<'a> AnyValue<'a> {
     /// Reads a value. If several members are set, the last stands.
-    #[inline]
+    #[inline(always)]
     pub(super) fn read(mut wire: Wire<'a>, repairs: &mut Repairs) -> Result<Self, Damage> {
         let mut value = AnyValue::Empty;
         while !wire.is_empty() {
@@ -51,8 +51,20 @@ impl<'a> AnyValue<'a> {
 
     /// The value as text, `None` for the empty value. Text beyond `limit` bytes may be missing, but
     /// never the byte that tells that there was more.
-    #[inline]
+    #[inline(always)]
     pub(super) fn text(
+        self,
+        limit: usize,
+        repairs: &mut Repairs,
+    ) -> Result<Option<Cow<'a, str>>, Damage> {
+        match self {
+            AnyValue::String(value) => Ok(Some(utf8(value, repairs))),
+            other => other.text_of_others(limit, repairs),
+        }
+    }
+
+    #[inline(never)]
+    fn text_of_others(
         self,
         limit: usize,
         repairs: &mut Repairs,
@@ -124,9 +136,8 @@ fn write_map(
         let key = wire.key()?;
         if key.number() == 1 && !out.is_full() {
             let (name, value) = key_value(wire.message(key, "values")?, repairs)?;
-            let from = out.len();
+            entries.begin(name, out);
             value.write(out, depth + 1, repairs)?;
-            entries.add(name, from, out);
         } else {
             wire.skip(key)?;
         }
@@ -136,7 +147,7 @@ fn write_map(
 }
 
 /// Reads a `KeyValue`.
-#[inline]
+#[inline(always)]
 pub(super) fn key_value<'a>(
     mut wire: Wire<'a>,
     repairs: &mut Repairs,

@@ -1,9 +1,13 @@
 //! The native JSON POST: one object, an array of them, or any number one after the other, a line
 //! each or not.
 
+mod fields;
+mod record;
+pub(super) mod value;
+
+use self::record::{NativeRecord, Parts};
 use super::damage::Damage;
 use super::json::{Kind, Reader};
-use super::native_record::{NativeRecord, Parts};
 use super::{DecodeError, Outcome};
 use crate::normalize::{Attributes, Context, Emitter, Expands, Shared};
 use crate::record::Sink;

@@ -5,24 +5,23 @@
 //! key that comes twice the last one counts. What no field is typed for is counted and costs that
 //! value only; only a body that is not one JSON object, or whose lists are no lists, is refused.
 
+mod fields;
+mod scalar;
+mod value;
+
 use std::borrow::Cow;
 
+use self::fields::{id, severity_number, stamp, unsigned};
+use self::scalar::loose_text;
+use self::value::text;
 use super::damage::Damage;
-use super::json::{Kind, Reader};
-use super::otlp_json_value::{loose_number, loose_text, text};
+use super::json::{Kind, Members, Reader};
 use super::{DecodeError, Outcome};
-use crate::normalize::text::cut;
-use crate::normalize::{
-    Attributes, Context, Decimal, Draft, Emitter, Id, Repairs, ResourceDraft, ScopeDraft, Shared,
-    Stamp, parse_rfc3339,
-};
+use crate::normalize::{Attributes, Context, Draft, Emitter, ResourceDraft, ScopeDraft, Shared};
 use crate::record::{Group, Sink};
 
 /// Unknown keys that a warning names.
 const MAX_UNKNOWN: usize = 3;
-
-/// Longest text that is kept of a time that is none.
-const MAX_ODD_TIME_BYTES: usize = 256;
 
 /// Reads an `ExportLogsServiceRequest` in JSON and hands its records to the sink.
 ///
@@ -155,7 +154,7 @@ impl<'s, S: Sink> Walk<'s, S> {
             match &*key {
                 "attributes" => self.attributes(reader, &mut draft.attributes)?,
                 "droppedAttributesCount" | "dropped_attributes_count" => {
-                    draft.dropped_attributes = self.unsigned(reader)?;
+                    draft.dropped_attributes = unsigned(reader, &mut self.emitter.repairs)?;
                 }
                 _ => reader.pass()?,
             }
@@ -207,7 +206,7 @@ impl<'s, S: Sink> Walk<'s, S> {
                 "version" => draft.version = self.text(reader)?,
                 "attributes" => self.attributes(reader, &mut draft.attributes)?,
                 "droppedAttributesCount" | "dropped_attributes_count" => {
-                    draft.dropped_attributes = self.unsigned(reader)?;
+                    draft.dropped_attributes = unsigned(reader, &mut self.emitter.repairs)?;
                 }
                 _ => reader.pass()?,
             }
@@ -245,12 +244,14 @@ impl<'s, S: Sink> Walk<'s, S> {
         let mut members = reader.enter();
         while let Some(key) = reader.next_key(&mut members, &mut self.emitter.repairs)? {
             match &*key {
-                "timeUnixNano" | "time_unix_nano" => draft.time = self.stamp(reader)?,
+                "timeUnixNano" | "time_unix_nano" => {
+                    draft.time = stamp(reader, &mut self.emitter.repairs)?
+                }
                 "observedTimeUnixNano" | "observed_time_unix_nano" => {
-                    draft.observed = self.stamp(reader)?;
+                    draft.observed = stamp(reader, &mut self.emitter.repairs)?;
                 }
                 "severityNumber" | "severity_number" => {
-                    draft.severity_number = self.severity_number(reader)?;
+                    draft.severity_number = severity_number(reader, &mut self.emitter.repairs)?;
                 }
                 "severityText" | "severity_text" => draft.severity_text = self.text(reader)?,
                 "body" => {
@@ -260,9 +261,9 @@ impl<'s, S: Sink> Walk<'s, S> {
                 }
                 "attributes" => self.attributes(reader, attributes)?,
                 "droppedAttributesCount" | "dropped_attributes_count" => {
-                    draft.dropped_attributes = self.unsigned(reader)?;
+                    draft.dropped_attributes = unsigned(reader, &mut self.emitter.repairs)?;
                 }
-                "flags" => draft.flags = self.unsigned(reader)?,
+                "flags" => draft.flags = unsigned(reader, &mut self.emitter.repairs)?,
                 "traceId" | "trace_id" => {
                     let id = id(reader, &mut self.emitter.repairs)?;
                     draft.set_trace_id(id, &mut self.emitter.repairs);
@@ -311,56 +312,10 @@ impl<'s, S: Sink> Walk<'s, S> {
     fn text<'a>(&mut self, reader: &mut Reader<'a>) -> Result<Cow<'a, str>, Damage> {
         Ok(loose_text(reader, &mut self.emitter.repairs)?.unwrap_or_default())
     }
-
-    /// A 32-bit number without sign; what is none counts as 0.
-    fn unsigned(&mut self, reader: &mut Reader<'_>) -> Result<u32, Damage> {
-        let Some(text) = loose_number(reader, &mut self.emitter.repairs)? else {
-            return Ok(0);
-        };
-        let number = Decimal::parse(&text).and_then(Decimal::whole);
-        let number = number.and_then(|number| u32::try_from(number).ok());
-        self.emitter.repairs.odd_values += u32::from(number.is_none());
-        Ok(number.unwrap_or_default())
-    }
-
-    /// A number, in digits or by its name.
-    fn severity_number(&mut self, reader: &mut Reader<'_>) -> Result<i64, Damage> {
-        let Some(text) = loose_number(reader, &mut self.emitter.repairs)? else {
-            return Ok(0);
-        };
-        let number = Decimal::parse(&text).and_then(Decimal::whole);
-        let number = number.and_then(|number| i64::try_from(number).ok());
-        let number = number.or_else(|| severity_number_named(&text));
-        self.emitter.repairs.odd_values += u32::from(number.is_none());
-        Ok(number.unwrap_or_default())
-    }
-
-    /// A time in nanoseconds, in digits; a date is taken as what it is.
-    fn stamp<'a>(&mut self, reader: &mut Reader<'a>) -> Result<Stamp<'a>, Damage> {
-        let Some(mut text) = loose_number(reader, &mut self.emitter.repairs)? else {
-            return Ok(Stamp::Unset);
-        };
-        let number = text.parse::<u64>().ok().or_else(|| {
-            let number = Decimal::parse(&text)?.whole()?;
-            u64::try_from(number).ok()
-        });
-        if let Some(nanos) = number {
-            return Ok(Stamp::from_otlp(nanos));
-        }
-        if let Some(nanos) = parse_rfc3339(&text) {
-            return Ok(Stamp::Text(nanos, text));
-        }
-        cut(&mut text, MAX_ODD_TIME_BYTES);
-        Ok(if text.is_empty() {
-            Stamp::Unset
-        } else {
-            Stamp::Unusable(text)
-        })
-    }
 }
 
 /// Enters an object, or says that there should be one.
-fn enter_object(reader: &mut Reader<'_>) -> Result<super::json::Members, Damage> {
+fn enter_object(reader: &mut Reader<'_>) -> Result<Members, Damage> {
     match reader.kind()? {
         Kind::Object => Ok(reader.enter()),
         _ => Err(Damage::new("it must be a JSON object", reader.offset())),
@@ -388,39 +343,4 @@ fn each<'a>(
         index += 1;
     }
     Ok(())
-}
-
-/// An id, which is none if it is anything but a string.
-fn id<const N: usize>(reader: &mut Reader<'_>, repairs: &mut Repairs) -> Result<Id<N>, Damage> {
-    Ok(match reader.kind()? {
-        Kind::String => Id::from_text(&reader.string(repairs)?),
-        Kind::Null => {
-            reader.literal()?;
-            Id::Absent
-        }
-        _ => {
-            reader.pass()?;
-            Id::Invalid
-        }
-    })
-}
-
-/// `SEVERITY_NUMBER_WARN2`, or `WARN2`.
-fn severity_number_named(text: &str) -> Option<i64> {
-    let name = text.strip_prefix("SEVERITY_NUMBER_").unwrap_or(text);
-    let (name, step) = match name.strip_suffix(['2', '3', '4']) {
-        Some(stem) => (stem, i64::from(name.bytes().last()? - b'1')),
-        None => (name, 0),
-    };
-    let base = match name {
-        "TRACE" => 1,
-        "DEBUG" => 5,
-        "INFO" => 9,
-        "WARN" => 13,
-        "ERROR" => 17,
-        "FATAL" => 21,
-        "UNSPECIFIED" => return (step == 0).then_some(0),
-        _ => return None,
-    };
-    Some(base + step)
 }

@@ -1,4 +1,4 @@
-//! OTLP's `AnyValue` in JSON, to text, and the loosely typed scalars around it.
+//! The parts of an `AnyValue` in JSON that have no parts, and fields that are loosely typed.
 
 use std::borrow::Cow;
 
@@ -6,9 +6,9 @@ use base64::Engine;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
-use super::damage::Damage;
-use super::json::{Kind, Reader};
-use crate::normalize::text::{self, JsonText, MAX_DEPTH, utf8};
+use super::super::damage::Damage;
+use super::super::json::{Kind, Reader};
+use crate::normalize::text::{self, JsonText, utf8};
 use crate::normalize::{Decimal, Repairs};
 
 /// Padding may be there or not, and so may bits behind the last byte.
@@ -29,7 +29,7 @@ pub(super) enum Scalar<'a> {
 }
 
 impl<'a> Scalar<'a> {
-    fn into_text(self) -> Cow<'a, str> {
+    pub(super) fn into_text(self) -> Cow<'a, str> {
         match self {
             Scalar::String(value) => value,
             Scalar::Bool(value) => Cow::Borrowed(text::bool(value)),
@@ -39,7 +39,7 @@ impl<'a> Scalar<'a> {
         }
     }
 
-    fn write(&self, out: &mut JsonText) {
+    pub(super) fn write(&self, out: &mut JsonText) {
         match self {
             Scalar::String(value) => out.string(value),
             Scalar::Bool(value) => out.raw(text::bool(*value)),
@@ -52,7 +52,7 @@ impl<'a> Scalar<'a> {
 
 /// The members that an `AnyValue` can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Member {
+pub(super) enum Member {
     String,
     Bool,
     Int,
@@ -64,7 +64,7 @@ enum Member {
 }
 
 impl Member {
-    fn named(key: &str) -> Option<Self> {
+    pub(super) fn named(key: &str) -> Option<Self> {
         Some(match key {
             "stringValue" | "string_value" => Self::String,
             "boolValue" | "bool_value" => Self::Bool,
@@ -79,192 +79,8 @@ impl Member {
     }
 }
 
-/// The value that comes next as text, `None` for the empty value. Text beyond `limit` bytes may be
-/// missing, but never the byte that tells that there was more.
-pub(super) fn text<'a>(
-    reader: &mut Reader<'a>,
-    limit: usize,
-    repairs: &mut Repairs,
-) -> Result<Option<Cow<'a, str>>, Damage> {
-    match reader.kind()? {
-        Kind::Object => {}
-        Kind::Array => return container_text(reader, Member::Array, limit, repairs).map(Some),
-        _ => return Ok(bare(reader, repairs)?.map(Scalar::into_text)),
-    }
-    let mut value = None;
-    let mut members = reader.enter();
-    while let Some(key) = reader.next_key(&mut members, repairs)? {
-        match Member::named(&key) {
-            // Null is the same as no member at all.
-            _ if reader.null()? => {}
-            None => reader.pass()?,
-            Some(member @ (Member::Array | Member::Map)) => {
-                value = Some(container_text(reader, member, limit, repairs)?);
-            }
-            Some(member) => value = scalar(reader, member, repairs)?.map(Scalar::into_text),
-        }
-    }
-    Ok(value)
-}
-
-fn container_text<'a>(
-    reader: &mut Reader<'a>,
-    member: Member,
-    limit: usize,
-    repairs: &mut Repairs,
-) -> Result<Cow<'a, str>, Damage> {
-    let mut json = JsonText::new(limit);
-    write_container(reader, member, &mut json, 0, repairs)?;
-    Ok(Cow::Owned(json.into_string()))
-}
-
-/// Writes the value that comes next as JSON; `depth` containers are around it.
-fn write(
-    reader: &mut Reader<'_>,
-    out: &mut JsonText,
-    depth: usize,
-    repairs: &mut Repairs,
-) -> Result<(), Damage> {
-    let start = out.len();
-    match reader.kind()? {
-        Kind::Object => {}
-        Kind::Array => return write_container(reader, Member::Array, out, depth, repairs),
-        _ => {
-            match bare(reader, repairs)? {
-                Some(scalar) => scalar.write(out),
-                None => out.raw("null"),
-            }
-            return Ok(());
-        }
-    }
-    out.raw("null");
-    let mut members = reader.enter();
-    while let Some(key) = reader.next_key(&mut members, repairs)? {
-        let member = match Member::named(&key) {
-            _ if reader.null()? => continue,
-            Some(member) => member,
-            None => {
-                reader.pass()?;
-                continue;
-            }
-        };
-        out.truncate(start);
-        if let Member::Array | Member::Map = member {
-            write_container(reader, member, out, depth, repairs)?;
-        } else {
-            match scalar(reader, member, repairs)? {
-                Some(scalar) => scalar.write(out),
-                None => out.raw("null"),
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Writes `{"values":[…]}`, or the bare list that some write instead.
-fn write_container(
-    reader: &mut Reader<'_>,
-    member: Member,
-    out: &mut JsonText,
-    depth: usize,
-    repairs: &mut Repairs,
-) -> Result<(), Damage> {
-    if depth == MAX_DEPTH {
-        repairs.too_deep += 1;
-        reader.pass()?;
-        out.raw("null");
-        return Ok(());
-    }
-    let empty = if member == Member::Map { "{}" } else { "[]" };
-    let start = out.len();
-    match reader.kind()? {
-        Kind::Array => return write_values(reader, member, out, depth, repairs),
-        Kind::Object => out.raw(empty),
-        _ => {
-            repairs.odd_values += 1;
-            reader.pass()?;
-            out.raw("null");
-            return Ok(());
-        }
-    }
-    let mut members = reader.enter();
-    while let Some(key) = reader.next_key(&mut members, repairs)? {
-        if key == "values" && reader.kind()? == Kind::Array {
-            out.truncate(start);
-            write_values(reader, member, out, depth, repairs)?;
-        } else {
-            reader.pass()?;
-        }
-    }
-    Ok(())
-}
-
-fn write_values(
-    reader: &mut Reader<'_>,
-    member: Member,
-    out: &mut JsonText,
-    depth: usize,
-    repairs: &mut Repairs,
-) -> Result<(), Damage> {
-    if member == Member::Map {
-        return write_map(reader, out, depth, repairs);
-    }
-    let mut written = out.array();
-    let mut members = reader.enter();
-    while reader.next_element(&mut members)? {
-        if out.is_full() {
-            reader.pass()?;
-        } else {
-            written.next(out);
-            write(reader, out, depth + 1, repairs)?;
-        }
-    }
-    written.close(out);
-    Ok(())
-}
-
-fn write_map(
-    reader: &mut Reader<'_>,
-    out: &mut JsonText,
-    depth: usize,
-    repairs: &mut Repairs,
-) -> Result<(), Damage> {
-    let mut entries = out.object();
-    let mut members = reader.enter();
-    while reader.next_element(&mut members)? {
-        if out.is_full() || reader.kind()? != Kind::Object {
-            repairs.odd_values += u32::from(!out.is_full());
-            reader.pass()?;
-            continue;
-        }
-        let from = out.len();
-        out.raw("null");
-        let mut entry_key = None;
-        let mut entry = reader.enter();
-        while let Some(key) = reader.next_key(&mut entry, repairs)? {
-            match &*key {
-                "key" => entry_key = loose_text(reader, repairs)?,
-                "value" => {
-                    out.truncate(from);
-                    write(reader, out, depth + 1, repairs)?;
-                }
-                _ => reader.pass()?,
-            }
-        }
-        match entry_key {
-            Some(key) => entries.add(key, from, out),
-            None => {
-                repairs.empty_keys += 1;
-                out.truncate(from);
-            }
-        }
-    }
-    entries.close(out, repairs);
-    Ok(())
-}
-
 /// A member without parts. What is not of the member's type is kept as what it is.
-fn scalar<'a>(
+pub(super) fn scalar<'a>(
     reader: &mut Reader<'a>,
     member: Member,
     repairs: &mut Repairs,
@@ -323,7 +139,10 @@ fn odd<'a>(text: Cow<'a, str>, repairs: &mut Repairs) -> Scalar<'a> {
 
 /// The JSON value that comes next, by its own type; `None` for null and, counted, for objects and
 /// arrays.
-fn bare<'a>(reader: &mut Reader<'a>, repairs: &mut Repairs) -> Result<Option<Scalar<'a>>, Damage> {
+pub(super) fn bare<'a>(
+    reader: &mut Reader<'a>,
+    repairs: &mut Repairs,
+) -> Result<Option<Scalar<'a>>, Damage> {
     Ok(match reader.kind()? {
         Kind::String => Some(Scalar::String(reader.string(repairs)?)),
         Kind::Number => Some(number(reader.number()?)),

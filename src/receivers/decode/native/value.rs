@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 
-use super::damage::Damage;
-use super::json::{Kind, Reader};
+use super::super::damage::Damage;
+use super::super::json::{Kind, Reader};
 use crate::normalize::Repairs;
 use crate::normalize::text::{JsonText, MAX_DEPTH};
 
 /// The value that comes next as text: strings as they are, numbers in the digits they came in,
 /// objects and arrays as compact JSON. `None` for null.
-pub(super) fn text<'a>(
+pub(crate) fn text<'a>(
     reader: &mut Reader<'a>,
     limit: usize,
     repairs: &mut Repairs,
@@ -98,9 +98,8 @@ fn write_object(
         if out.is_full() {
             reader.pass()?;
         } else {
-            let from = out.len();
+            entries.begin(key, out);
             write(reader, out, depth + 1, repairs)?;
-            entries.add(key, from, out);
         }
     }
     entries.close(out, repairs);

@@ -5,11 +5,14 @@
 //! (U+FFFD, counted), control characters other than the line feed within strings, leading
 //! zeroes, and Python's `NaN` and `Infinity`. Nothing recurses: skipping keeps its own stack, one bit a level.
 
+mod string;
+
 use std::borrow::Cow;
 use std::ops::Range;
 
-use memchr::{memchr, memchr3};
+use memchr::memchr;
 
+use self::string::{find_special, unescape};
 use super::damage::Damage;
 use crate::normalize::Repairs;
 use crate::normalize::text::utf8;
@@ -195,7 +198,7 @@ impl<'a> Reader<'a> {
         let start = self.at;
         let mut escaped = false;
         self.at += 1;
-        while let Some(found) = memchr3(b'"', b'\\', b'\n', self.rest()) {
+        while let Some(found) = find_special(self.rest()) {
             self.at += found;
             match self.peek() {
                 Some(b'"') => {
@@ -386,74 +389,4 @@ impl Brackets {
             .get(top / 64)
             .map(|word| word >> (top % 64) & 1 == 1)
     }
-}
-
-/// The text of a string's inside; `offset` is where it stands in the body.
-fn unescape(raw: &[u8], offset: usize, repairs: &mut Repairs) -> Result<String, Damage> {
-    let mut text = Vec::with_capacity(raw.len());
-    let mut rest = raw;
-    while let Some(found) = memchr(b'\\', rest) {
-        let (plain, tail) = rest.split_at(found);
-        text.extend_from_slice(plain);
-        let here = offset + (raw.len() - tail.len());
-        let (escape, tail) = match tail {
-            [_, escape, tail @ ..] => (*escape, tail),
-            _ => return Err(Damage::new("a string ends within an escape", here)),
-        };
-        rest = tail;
-        let plain = match escape {
-            b'"' | b'\\' | b'/' => escape,
-            b'b' => 0x08,
-            b'f' => 0x0c,
-            b'n' => b'\n',
-            b'r' => b'\r',
-            b't' => b'\t',
-            b'u' => {
-                let character = unicode_escape(&mut rest)
-                    .ok_or_else(|| Damage::new("four hex digits should follow \\u", here))?;
-                repairs.invalid_utf8 += u32::from(character.is_none());
-                let character = character.unwrap_or(char::REPLACEMENT_CHARACTER);
-                text.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
-                continue;
-            }
-            _ => return Err(Damage::new("there is no such escape in a string", here)),
-        };
-        text.push(plain);
-    }
-    text.extend_from_slice(rest);
-    Ok(String::from_utf8(text).unwrap_or_else(|error| {
-        repairs.invalid_utf8 += 1;
-        String::from_utf8_lossy(error.as_bytes()).into_owned()
-    }))
-}
-
-/// Reads what follows `\u`, and a second escape where the first is half a pair. `Some(None)` is half
-/// a pair without its other half.
-fn unicode_escape(rest: &mut &[u8]) -> Option<Option<char>> {
-    let high = four_hex(rest)?;
-    if !(0xd800..0xdc00).contains(&high) {
-        return Some(char::from_u32(high));
-    }
-    let Some(mut behind) = rest.strip_prefix(b"\\u") else {
-        return Some(None);
-    };
-    match four_hex(&mut behind) {
-        Some(low) if (0xdc00..0xe000).contains(&low) => {
-            *rest = behind;
-            Some(char::from_u32(
-                0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00),
-            ))
-        }
-        _ => Some(None),
-    }
-}
-
-fn four_hex(rest: &mut &[u8]) -> Option<u32> {
-    let (digits, tail) = rest.split_first_chunk::<4>()?;
-    let mut value = 0;
-    for &digit in digits {
-        value = value << 4 | char::from(digit).to_digit(16)?;
-    }
-    *rest = tail;
-    Some(value)
 }

@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use super::damage::Damage;
-use super::json::{Kind, Reader};
-use super::native_fields::{Field, SHORT_MESSAGE_RANK};
-use super::native_value::text;
+use super::super::damage::Damage;
+use super::super::json::{Kind, Reader};
+use super::fields::{Field, SHORT_MESSAGE_RANK};
+use super::value::text;
 use crate::normalize::{
     Attributes, Context, Decimal, Draft, Id, Repairs, ResourceDraft, ScopeDraft, Stamp,
     level_of_text, number_of_level, parse_epoch, parse_rfc3339,

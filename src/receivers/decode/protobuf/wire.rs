@@ -4,7 +4,7 @@
 //! fields come in any order) and strict in what means damage: a field that ends behind its message,
 //! a wire type that its field cannot have.
 
-use super::damage::Damage;
+use super::super::damage::Damage;
 
 /// Groups inside groups that are skipped; unknown ones could otherwise nest without end.
 const MAX_GROUPS: usize = 100;
