@@ -9,6 +9,7 @@ mod crash;
 mod engine;
 mod examples;
 mod frame_clickhouse;
+mod page;
 mod pipeline;
 mod store_faults;
 mod store_schema;
