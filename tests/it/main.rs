@@ -12,6 +12,7 @@ mod engine;
 mod frame_clickhouse;
 mod page;
 mod pipeline;
+mod readme;
 mod store_faults;
 mod store_schema;
 mod store_search;
