@@ -28,7 +28,7 @@ async fn insert(client: &Client, frame: &Frame) {
     let sql = "INSERT INTO watchtower.logs FORMAT Native";
     let within = Duration::from_secs(10);
     client
-        .insert(sql, &[], &[], [frame.payload()], within)
+        .insert(sql, &[], [frame.payload()], within)
         .await
         .unwrap();
 }
