@@ -211,6 +211,20 @@ async fn stale_socket_is_no_error() {
     assert_eq!(query(&client, COUNT).await, "5,5");
 }
 
+/// the server closes the socket in the moment in which it is used.
+#[tokio::test]
+async fn request_without_any_answer_is_sent_once_more() {
+    let engine = TestEngine::start().await;
+    let proxy = proxy(&engine, Fault::Refuse).await;
+    let client = proxy.client(engine.endpoint().await);
+    let insert = "INSERT INTO watchtower.logs FORMAT Native";
+    let frame = numbered(0, 10);
+    let within = Duration::from_secs(10);
+    let inserted = client.insert(insert, &[], [frame.payload()], within);
+    assert_eq!(inserted.await.unwrap_err().kind(), Kind::Retryable);
+    assert_eq!(proxy.inserts(), 2);
+}
+
 /// a server whose zone is not UTC.
 #[tokio::test]
 async fn times_do_not_depend_on_the_servers_zone() {
