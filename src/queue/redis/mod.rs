@@ -1,7 +1,7 @@
 //! The queue in Redis: a list of frames (`keys.rs` has all keys), for Redis from 6.2 on and Valkey, alone, behind
 //! Sentinel (`redis+sentinel://host:port,…/master`) or as one slot of a cluster.
 //!
-//! `push.rs` appends, `worker.rs` claims, `lease.rs` renews the leases and takes over from workers that
+//! `push.rs` appends (to the spill while Redis takes nothing), `worker.rs` claims, `lease.rs` renews the leases and takes over from workers that
 //! are gone; `scripts.rs` has the steps that Redis runs as one. Redis may be away at any time, also at
 //! the start: appends wait or fail, claims fail, and both go on by themselves.
 //!
@@ -26,9 +26,10 @@ use tokio::sync::{Notify, watch};
 use self::connect::{Endpoint, failed};
 use self::keys::Keys;
 use self::lease::{Keeper, Node};
-use self::push::Producer;
+use self::push::{Producer, Who};
 use self::worker::{Look, Shared, Worker};
 use super::dead::DeadLetters;
+use super::spill::Spill;
 use super::{Claim, ClaimKey, ClaimLimits, Depth, Error};
 use crate::config::RedisQueueConfig;
 use crate::frame::{Frame, Header};
@@ -43,6 +44,7 @@ struct Inner {
     endpoint: Endpoint,
     shared: Arc<Shared>,
     producer: Producer,
+    spill: Option<Spill>,
     worker: tokio::sync::Mutex<Worker>,
     /// Told when a claim may have become due: a push of ours, an adoption, the end.
     changed: Arc<Notify>,
@@ -68,6 +70,16 @@ impl RedisQueue {
         worker: &str,
         dead: DeadLetters,
     ) -> Result<RedisQueue, Error> {
+        Self::open_with(config, worker, dead, None)
+    }
+
+    /// As [`RedisQueue::open`], with a spill for what Redis does not take.
+    pub(super) fn open_with(
+        config: &RedisQueueConfig,
+        worker: &str,
+        dead: DeadLetters,
+        spill: Option<Spill>,
+    ) -> Result<RedisQueue, Error> {
         let endpoint = Endpoint::new(config)?;
         let keys = Keys::new(&config.prefix);
         let changed = Arc::new(Notify::new());
@@ -92,8 +104,12 @@ impl RedisQueue {
         let producer = Producer::start(
             endpoint.clone(),
             keys,
-            config.timeout.duration(),
+            Who {
+                worker: worker.to_owned(),
+                timeout: config.timeout.duration(),
+            },
             Arc::clone(&changed),
+            spill.clone(),
         );
         tokio::spawn(warn_of_settings(endpoint.clone()));
         Ok(RedisQueue {
@@ -106,6 +122,7 @@ impl RedisQueue {
                 endpoint,
                 shared,
                 producer,
+                spill,
                 changed,
                 side: tokio::sync::Mutex::new(None),
                 depth: Mutex::default(),
@@ -218,9 +235,17 @@ impl RedisQueue {
         }
     }
 
-    /// See [`super::Queue::depth`]. What all daemons on this Redis have in the queue; the last known
-    /// while Redis is away.
+    /// See [`super::Queue::depth`]. What all daemons on this Redis have in the queue, the last known while
+    /// Redis is away, and what this daemon has in its spill.
     pub async fn depth(&self) -> Depth {
+        let redis = self.redis_depth().await;
+        match &self.inner.spill {
+            Some(spill) => redis.with(spill.depth()),
+            None => redis,
+        }
+    }
+
+    async fn redis_depth(&self) -> Depth {
         let known = |depth: &Mutex<Depth>| {
             *depth
                 .lock()
@@ -296,15 +321,33 @@ impl RedisQueue {
         Ok(number)
     }
 
-    /// Why appends fail at the moment, in Redis's own words.
+    /// Why appends fail at the moment: in Redis's own words, or why the spill takes none either.
     #[must_use]
     pub fn last_error(&self) -> Option<Error> {
-        self.inner.producer.last_error().map(Error::Redis)
+        let redis = self.inner.producer.last_error().map(Error::Redis);
+        match &self.inner.spill {
+            Some(spill) => redis.and_then(|_| spill.last_error()),
+            None => redis,
+        }
+    }
+
+    /// Why frames go through the spill, when they do.
+    #[must_use]
+    pub fn spills_because(&self) -> Option<String> {
+        let spills = self.inner.spill.as_ref().is_some_and(Spill::is_active);
+        let words = || {
+            let error = self.inner.producer.last_error();
+            error.unwrap_or_else(|| "what was spilled goes before what is new".to_owned())
+        };
+        spills.then(words)
     }
 
     /// See [`super::Queue::close`].
     pub async fn close(&self) {
         self.inner.producer.close().await;
+        if let Some(spill) = &self.inner.spill {
+            spill.disk().close().await;
+        }
         self.inner.stop.send_replace(true);
         self.inner.changed.notify_waiters();
         let node = self.inner.node.send_replace(None);
