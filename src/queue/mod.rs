@@ -290,6 +290,22 @@ impl Queue {
         }
     }
 
+    /// Digests of requests in frames that wait and were sealed since this time, in milliseconds since
+    /// the epoch, with those times.
+    ///
+    /// # Errors
+    /// When the disk or Redis fails.
+    pub async fn digests(&self, since: i64) -> Result<Vec<([u8; 16], i64)>, Error> {
+        match self {
+            Queue::Disk(queue) => {
+                let queue = queue.clone();
+                let read = tokio::task::spawn_blocking(move || queue.digests(since)).await;
+                read.unwrap_or(Err(Error::Closed))
+            }
+            Queue::Redis(queue) => queue.digests(since).await,
+        }
+    }
+
     /// What waits, sealed claims included.
     pub async fn depth(&self) -> Depth {
         match self {

@@ -34,6 +34,12 @@ use super::{Claim, ClaimKey, ClaimLimits, Depth, Error};
 use crate::config::RedisQueueConfig;
 use crate::frame::{Frame, Header};
 
+/// Frames of a list that are looked at for digests at the start, and how many at once.
+const MOST_LOOKED_AT: isize = 20_000;
+const LOOK_STEP: isize = 128;
+/// How long all of that may take.
+const LOOK_WITHIN: std::time::Duration = std::time::Duration::from_secs(3);
+
 /// The queue in Redis. Cheap to clone; all clones are one queue.
 #[derive(Clone)]
 pub struct RedisQueue {
@@ -304,6 +310,69 @@ impl RedisQueue {
             bytes,
             oldest,
         })
+    }
+
+    /// Digests of requests in frames that were sealed since this time, in milliseconds since the epoch,
+    /// with those times: of what waits in Redis, this worker's claims and the spill. Looks at the
+    /// newest [`MOST_LOOKED_AT`] frames of each list at most, and not at all in a Redis that is away.
+    ///
+    /// # Errors
+    /// When the spill cannot be read.
+    pub async fn digests(&self, since: i64) -> Result<Vec<([u8; 16], i64)>, Error> {
+        let mut found = match &self.inner.spill {
+            Some(spill) => spill.disk().digests(since)?,
+            None => Vec::new(),
+        };
+        let asked = tokio::time::timeout(LOOK_WITHIN, self.ask_digests(since, &mut found)).await;
+        let error = match asked {
+            Ok(Ok(())) => return Ok(found),
+            Ok(Err(error)) => connect::words(&error),
+            Err(_) => format!("no answer within {LOOK_WITHIN:?}"),
+        };
+        tracing::warn!(error, "redis does not say which requests are in it");
+        Ok(found)
+    }
+
+    async fn ask_digests(
+        &self,
+        since: i64,
+        found: &mut Vec<([u8; 16], i64)>,
+    ) -> Result<(), RedisError> {
+        let mut connection = self.side().await?;
+        let (keys, worker) = (&self.inner.shared.keys, &self.inner.shared.worker);
+        let mut command = redis::cmd("ZRANGE");
+        command.arg(keys.claims(worker)).arg(0).arg(-1);
+        let sealed: Vec<String> = command.query_async(&mut connection).await?;
+        let sealed = sealed.iter().map(|name| keys.sealed(worker, name));
+        for list in [keys.queue(), keys.claim(worker)].into_iter().chain(sealed) {
+            // From the newest on.
+            let mut last = -1;
+            while last > -MOST_LOOKED_AT {
+                let beginnings: Vec<Vec<u8>> = scripts::BEGINNINGS
+                    .key(&list)
+                    .arg(last - LOOK_STEP + 1)
+                    .arg(last)
+                    .invoke_async(&mut connection)
+                    .await?;
+                let count = beginnings.len();
+                let mut is_old = false;
+                for bytes in beginnings {
+                    let Ok((header, _)) = Header::parse(&bytes) else {
+                        continue;
+                    };
+                    is_old |= header.sealed_at < since;
+                    if header.sealed_at >= since {
+                        let digests = header.digests(&bytes);
+                        found.extend(digests.map(|digest| (digest, header.sealed_at)));
+                    }
+                }
+                if is_old || count == 0 {
+                    break;
+                }
+                last -= LOOK_STEP;
+            }
+        }
+        Ok(())
     }
 
     /// A number that no other daemon on this Redis has, kept until the queue is closed.

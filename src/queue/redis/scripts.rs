@@ -219,6 +219,20 @@ script!(
 );
 
 script!(
+    /// Headers and digests of frames in a list. Keys: list. Args: first, last. The number of digests is
+    /// at byte 52 of a frame, see `frame`.
+    BEGINNINGS,
+    r"
+    local found = redis.call('LRANGE', KEYS[1], ARGV[1], ARGV[2])
+    for i = 1, #found do
+      local a, b, c = string.byte(found[i], 53, 55)
+      found[i] = string.sub(found[i], 1, 64 + 16 * (c and a + b * 256 + c * 65536 or 0))
+    end
+    return found
+    "
+);
+
+script!(
     /// The header of the oldest frame in a list. Keys: list.
     PEEK,
     r"
