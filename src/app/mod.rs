@@ -26,6 +26,7 @@ use tracing::{error, info, warn};
 use crate::api::{ApiParts, ApiState, Meta, Ports};
 use crate::config::Config;
 use crate::engine::Engine;
+use crate::intake::resends::Resends;
 use crate::intake::{Ids, Intake, unix_millis};
 use crate::live::{Cursor, Hub, HubConfig, Seats};
 use crate::queue::dead::DeadLetters;
@@ -48,7 +49,6 @@ const COMMIT_GRACE: Duration = Duration::from_secs(5);
 const STORE_GRACE: Duration = Duration::from_secs(10);
 /// How long the queue may take to make its last writes durable.
 const QUEUE_GRACE: Duration = Duration::from_secs(5);
-
 /// How long the engine may take to end; it is killed before that.
 const ENGINE_GRACE: Duration = Duration::from_secs(20);
 
@@ -121,6 +121,7 @@ async fn serve(config: Arc<Config>) -> anyhow::Result<ExitCode> {
             config.state_dir.display()
         )
     })?;
+    let resends = known_requests(&config, &queue).await;
     let (engine, client) = connect(&config)?;
     let dead = DeadLetters::open(&config.state_dir.join(queue::dead::DIR))?;
     let writer = Writer::new(queue.clone(), client.clone(), dead.clone(), &config);
@@ -159,7 +160,7 @@ async fn serve(config: Arc<Config>) -> anyhow::Result<ExitCode> {
         tls,
         stop.clone(),
     );
-    let door = Door::new(Arc::clone(&config), intake.clone(), metrics);
+    let door = Door::new(Arc::clone(&config), intake.clone(), metrics, resends);
     let otlp = otlp_router(&door, health_service);
     let web = web_router(&config, &door, &overview, ports);
     info!(
@@ -207,6 +208,16 @@ async fn serve(config: Arc<Config>) -> anyhow::Result<ExitCode> {
     } else {
         ExitCode::FAILURE
     })
+}
+
+/// The requests that were accepted before the start: those in the journal and those in the queue.
+async fn known_requests(config: &Config, queue: &Queue) -> Resends {
+    let resends = Resends::open(&config.state_dir, &config.intake);
+    match queue.digests(resends.since()).await {
+        Ok(known) => resends.learn(known),
+        Err(error) => warn!(%error, "the queue does not say which requests are in it"),
+    }
+    resends
 }
 
 fn start_hub(

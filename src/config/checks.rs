@@ -184,6 +184,13 @@ fn limits(config: &Config, found: &mut Found) {
         "limits.in_flight",
         limits.in_flight,
     );
+    found.wait("intake.dedup_window", intake.dedup_window);
+    found.number(
+        "intake.dedup_requests",
+        intake.dedup_requests,
+        1,
+        100_000_000,
+    );
     found.number(
         "intake.commits_in_flight",
         intake.commits_in_flight,

@@ -188,6 +188,14 @@ pub struct Intake {
     pub frame_bytes: ByteSize,
     /// Commits that may be under way at once. With Redis this hides the network's latency.
     pub commits_in_flight: usize,
+    /// Whether an OTLP request that comes again with the same bytes is acknowledged and not stored a
+    /// second time. A request with a record that has no time of its own is always stored.
+    pub dedup_resends: bool,
+    /// For how long a request is recognized.
+    pub dedup_window: Period,
+    /// Most requests that are recognized; beyond it the oldest are forgotten before their time. Each
+    /// takes about 60 bytes.
+    pub dedup_requests: usize,
 }
 
 impl Default for Intake {
@@ -197,6 +205,9 @@ impl Default for Intake {
             frame_rows: 65_536,
             frame_bytes: ByteSize::mib(8),
             commits_in_flight: 16,
+            dedup_resends: true,
+            dedup_window: Period::secs(300),
+            dedup_requests: 500_000,
         }
     }
 }

@@ -66,6 +66,7 @@ async fn call(door: &Door, request: Request) -> Result<Outcome, Reject> {
     let (outcome, _receipt) = door
         .take(
             Receiver::OtlpGrpc,
+            door.by_bytes(&parts.headers),
             message,
             permit,
             wait,

@@ -56,6 +56,7 @@ async fn call(
     let taken = door
         .take(
             Receiver::OtlpHttp,
+            door.by_bytes(&parts.headers),
             bytes,
             permit,
             Duration::MAX,

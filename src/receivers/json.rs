@@ -37,6 +37,7 @@ async fn call(door: &Door, request: Request) -> Result<Outcome, Reject> {
     let (outcome, _receipt) = door
         .take(
             Receiver::Json,
+            door.by_key(&parts.headers),
             bytes,
             permit,
             Duration::MAX,

@@ -32,6 +32,7 @@ metrics! {
     REJECTED "counter" "watchtower_receiver_rejected_records_total" "Records of accepted requests that could not be taken; the sender was told.";
     REPAIRED "counter" "watchtower_receiver_repaired_values_total" "Odd values (text, ids, times) mended so that their records could be kept.";
     REQUESTS "counter" "watchtower_receiver_requests_total" "Requests acknowledged.";
+    RESENT "counter" "watchtower_receiver_resent_requests_total" "Requests that were sent again and acknowledged without being stored again.";
     REFUSED "counter" "watchtower_receiver_refused_requests_total" "Requests refused whole, by reason.";
     IN_FLIGHT "gauge" "watchtower_intake_in_flight_bytes" "Bytes of requests that are not yet committed to the queue.";
     QUEUE_RECORDS "gauge" "watchtower_queue_depth_records" "Records in the queue, sealed ones included.";
@@ -63,6 +64,7 @@ struct Door {
     rejected: AtomicU64,
     repaired: AtomicU64,
     requests: AtomicU64,
+    resent: AtomicU64,
     refused: [AtomicU64; REASONS.len()],
 }
 
@@ -87,6 +89,12 @@ impl Metrics {
             .map(|(_, count)| u64::from(*count))
             .sum();
         door.repaired.fetch_add(repaired, Ordering::Relaxed);
+    }
+
+    /// Counts a request that was taken before.
+    pub fn resent(&self, receiver: Receiver) {
+        let door = &self.doors[receiver as usize];
+        door.resent.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Counts a request that was refused whole. `reason` is one of a closed list.
@@ -119,11 +127,12 @@ impl Metrics {
     /// Adds the receivers' samples to a page.
     pub fn render(&self, page: &mut Page) {
         type Read = fn(&Door) -> &AtomicU64;
-        let plain: [(Metric, Read); 4] = [
+        let plain: [(Metric, Read); 5] = [
             (ACCEPTED, |door| &door.accepted),
             (REJECTED, |door| &door.rejected),
             (REPAIRED, |door| &door.repaired),
             (REQUESTS, |door| &door.requests),
+            (RESENT, |door| &door.resent),
         ];
         for (metric, read) in plain {
             let by_receiver =

@@ -8,11 +8,11 @@ mod clients;
 mod command_line;
 mod crash;
 mod engine;
-
 mod frame_clickhouse;
 mod page;
 mod pipeline;
 mod readme;
+mod resends;
 mod store_faults;
 mod store_schema;
 mod store_search;
