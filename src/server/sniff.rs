@@ -69,7 +69,14 @@ pub(super) async fn refuse_tls(stream: &mut TcpStream, peer: SocketAddr) {
             "a client speaks TLS to a port without it; use http:// (in Go: WithInsecure), or set `tls.cert_file`"
         );
     }
-    if let Err(error) = stream.write_all(TLS_ALERT).await {
+    // What is left unread would turn the end of the connection into a reset, and the alert be lost.
+    let mut hello = [0; 4096];
+    while matches!(stream.try_read(&mut hello), Ok(read) if read > 0) {}
+    let told = async {
+        stream.write_all(TLS_ALERT).await?;
+        stream.shutdown().await
+    };
+    if let Err(error) = told.await {
         debug!(%peer, %error, "could not send the TLS alert");
     }
 }
