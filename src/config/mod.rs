@@ -17,7 +17,7 @@ mod units;
 
 pub use fault::{Fault, Faults, Origin};
 pub use load::{find_file, load};
-pub use otlp::{Cors, OtherSignals, Otlp};
+pub use otlp::{Cors, Digits, Levels, OtherSignals, Otlp};
 pub use secret::Secret;
 pub use sections::*;
 pub use units::{ByteSize, Period};

@@ -1,4 +1,4 @@
-//! What the OTLP ports and web pages elsewhere are allowed: `otlp` and `cors`.
+//! How OTLP and plain JSON are taken: `otlp`, `cors` and `levels`.
 
 use serde::{Deserialize, Serialize};
 
@@ -46,6 +46,29 @@ impl Otlp {
                 .any(|taken| self.path.starts_with(taken))
             && self.path.bytes().all(plain)
     }
+}
+
+/// What a level that is written in bare digits means.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Digits {
+    /// 10 trace, 20 debug, 30 info, 40 warn, 50 error, 60 fatal, as pino and bunyan; else OTLP's 1 to 24.
+    #[default]
+    Pino,
+    /// 10 debug, 20 info, 30 warn, 40 error, 50 fatal.
+    Python,
+    /// 0 and 1 fatal, 2 and 3 error, 4 warn, 5 and 6 info, 7 debug.
+    Syslog,
+    /// Nothing: the level stays unspecified.
+    None,
+}
+
+/// How levels are read.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Levels {
+    /// `pino`, `python`, `syslog` or `none`.
+    pub digits: Digits,
 }
 
 /// Web pages of other origins that may send logs. Off while `origins` is empty.

@@ -9,7 +9,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::units::{self, serde_as_text};
-use super::{ByteSize, Cors, Otlp, Period, Secret};
+use super::{ByteSize, Cors, Levels, Otlp, Period, Secret};
 
 /// The whole configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -31,6 +31,8 @@ pub struct Config {
     pub otlp: Otlp,
     /// Web pages of other origins that may send logs.
     pub cors: Cors,
+    /// How levels are read.
+    pub levels: Levels,
     /// Bounds on what a client may send.
     pub limits: Limits,
     /// Acknowledgement and group commit.
@@ -57,6 +59,7 @@ impl Default for Config {
             tls: Tls::default(),
             otlp: Otlp::default(),
             cors: Cors::default(),
+            levels: Levels::default(),
             limits: Limits::default(),
             intake: Intake::default(),
             queue: QueueConfig::default(),

@@ -85,6 +85,14 @@ fn h_23_b_10_retry_after_is_a_whole_number_from_1_to_3() {
     assert!((1..=3).contains(&seconds));
 }
 
+/// There is no limit per client, to which alone it would be the answer: some clients never come back
+/// after it.
+#[test]
+fn h_24_nothing_is_answered_with_429() {
+    let statuses = every_reject().into_iter().map(|reject| reject.codes().1);
+    assert!(statuses.into_iter().all(|status| status != 429));
+}
+
 #[test]
 fn g_07_too_large_never_asks_to_come_back() {
     let too_large = || Reject::TooLarge {
