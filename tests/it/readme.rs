@@ -118,7 +118,8 @@ impl Place {
                 self.prints(&format!("{command} -n 10 --limit 1"), "timeout");
             }
             ["watchtower", "search", ..] => self.prints(command, "payment timeout"),
-            ["watchtower", "sql", "QUERY"] => self.prints(command, "42"),
+            // Into a pipe, with the names of the columns.
+            ["watchtower", "sql", "QUERY"] => self.prints(command, "plus(40, 2)\n42\n"),
             ["watchtower", "sql", ..] => self.prints(command, "shop"),
             ["watchtower", "check", .., "--print"] => self.prints(command, "retention"),
             ["watchtower", "check", ..] => self.prints(command, ""),
