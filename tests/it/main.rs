@@ -8,11 +8,15 @@ mod clients;
 mod command_line;
 mod crash;
 mod engine;
-
 mod frame_clickhouse;
+mod otlp_connection;
+mod otlp_grpc;
+mod otlp_http;
+mod otlp_odd;
 mod page;
 mod pipeline;
 mod readme;
+mod resends;
 mod store_faults;
 mod store_schema;
 mod store_search;
