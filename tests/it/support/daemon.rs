@@ -154,9 +154,30 @@ impl Daemon {
 
     /// Asks it to stop (SIGTERM) and waits for the end.
     pub(crate) fn stop(mut self) -> ExitStatus {
-        let mut child = self.child.take().unwrap();
-        let pid = rustix::process::Pid::from_child(&child);
+        self.terminate();
+        self.wait_for_end()
+    }
+
+    /// Asks it to stop, asks again, and waits for the end.
+    pub(crate) fn stop_twice(mut self, pause: Duration) -> ExitStatus {
+        self.terminate();
+        super::pause(pause);
+        self.terminate();
+        self.wait_for_end()
+    }
+
+    /// Its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.as_ref().unwrap().id()
+    }
+
+    fn terminate(&self) {
+        let pid = rustix::process::Pid::from_child(self.child.as_ref().unwrap());
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    }
+
+    fn wait_for_end(&mut self) -> ExitStatus {
+        let mut child = self.child.take().unwrap();
         let end = Instant::now() + PATIENCE;
         loop {
             if let Some(status) = child.try_wait().unwrap() {
