@@ -5,8 +5,8 @@
 
 mod backfill;
 mod clickhouse;
+mod condition;
 mod error;
-mod filter;
 mod http;
 mod param;
 mod reader;

@@ -10,6 +10,7 @@ mod engine;
 mod examples;
 mod frame_clickhouse;
 mod pipeline;
+mod query;
 mod store_faults;
 mod store_schema;
 mod store_search;
