@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use axum::Router;
+use axum::response::IntoResponse as _;
 use axum::routing::get;
 use sd_notify::NotifyState;
 use tokio::net::TcpListener;
@@ -153,13 +154,7 @@ async fn serve(config: Arc<Config>) -> anyhow::Result<ExitCode> {
     let stop = CancellationToken::new();
     let (health, health_service) = tonic_health::server::health_reporter();
     report_health(&health, ServingStatus::Serving).await;
-    let limits = &config.limits;
-    let server = Server::new(
-        limits.connections,
-        limits.header_timeout.duration(),
-        tls,
-        stop.clone(),
-    );
+    let server = Server::new(&config.limits, tls, stop.clone());
     let door = Door::new(Arc::clone(&config), intake.clone(), metrics, resends);
     let otlp = otlp_router(&door, health_service);
     let web = web_router(&config, &door, &overview, ports);
@@ -275,9 +270,18 @@ fn web_router(config: &Config, door: &Door, overview: &Overview, ports: Ports) -
         host_names: vec![host_name()],
     };
     let overview = overview.clone();
+    let otlp = door.clone();
+    let unknown_path = move |request| async move {
+        match otlp.unknown_path(request).await {
+            Ok(answer) => answer,
+            Err(request) => crate::api::unknown_path(&request).into_response(),
+        }
+    };
     crate::api::router(ApiState::new(parts))
         .merge(door.web_router())
         .route("/metrics", get(move || overview.clone().metrics()))
+        .fallback(unknown_path)
+        .method_not_allowed_fallback(crate::api::unknown_method)
 }
 
 fn meta(config: &Config, ports: Ports) -> Meta {

@@ -9,7 +9,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::units::{self, serde_as_text};
-use super::{ByteSize, Period, Secret};
+use super::{ByteSize, Cors, Levels, Otlp, Period, Secret};
 
 /// The whole configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -27,6 +27,12 @@ pub struct Config {
     pub auth: Auth,
     /// TLS on the listeners.
     pub tls: Tls,
+    /// OTLP over gRPC and HTTP.
+    pub otlp: Otlp,
+    /// Web pages of other origins that may send logs.
+    pub cors: Cors,
+    /// How levels are read.
+    pub levels: Levels,
     /// Bounds on what a client may send.
     pub limits: Limits,
     /// Acknowledgement and group commit.
@@ -51,6 +57,9 @@ impl Default for Config {
             listen: Listen::default(),
             auth: Auth::default(),
             tls: Tls::default(),
+            otlp: Otlp::default(),
+            cors: Cors::default(),
+            levels: Levels::default(),
             limits: Limits::default(),
             intake: Intake::default(),
             queue: QueueConfig::default(),
@@ -142,9 +151,12 @@ pub struct Limits {
     pub attributes: usize,
     /// Open connections over all listeners. Beyond it new ones wait to be accepted.
     pub connections: usize,
-    /// Time a client has to send its request's headers.
+    /// Requests that one HTTP/2 connection may have under way.
+    pub streams: u32,
+    /// Time a client has to send a request's headers, counted from the end of the one before: an idle
+    /// HTTP/1.1 connection is closed after it.
     pub header_timeout: Period,
-    /// Time a client has to send its request's body.
+    /// Longest pause in a request's body.
     pub body_timeout: Period,
     /// Longest wait for the queue before a sender is told to come back.
     pub commit_timeout: Period,
@@ -159,7 +171,8 @@ impl Default for Limits {
             value: ByteSize::bytes(64 << 10),
             attributes: 512,
             connections: 4096,
-            header_timeout: Period::secs(10),
+            streams: 1024,
+            header_timeout: Period::secs(30),
             body_timeout: Period::secs(30),
             commit_timeout: Period::secs(3),
         }

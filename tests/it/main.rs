@@ -4,14 +4,20 @@
     reason = "allow-unwrap-in-tests does not reach the helpers of an integration test"
 )]
 
+mod clients;
 mod command_line;
 mod crash;
 mod engine;
-mod examples;
 mod frame_clickhouse;
+mod otlp_connection;
+mod otlp_grpc;
+mod otlp_http;
+mod otlp_odd;
 mod outage;
+mod page;
 mod pipeline;
 mod queue_command;
+mod readme;
 mod resends;
 mod store_faults;
 mod store_schema;
