@@ -16,6 +16,7 @@ mod otlp_odd;
 mod outage;
 mod page;
 mod pipeline;
+mod query;
 mod queue_command;
 mod readme;
 mod resends;
