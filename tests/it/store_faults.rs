@@ -301,3 +301,33 @@ async fn wrong_password_is_said_clearly_and_loses_nothing() {
         .await;
     assert_eq!(query(&direct, COUNT).await, "10,10");
 }
+
+/// A server that goes away in the middle of an insert of many pieces, as one that is killed does. Found
+/// by `scripts/torture`: the client took the end of the connection for success.
+#[tokio::test]
+async fn an_insert_that_is_cut_off_is_no_success() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let endpoint = watchtower::store::Endpoint {
+        url: format!("http://{}", listener.local_addr().unwrap()),
+        user: "default".to_owned(),
+        password: Secret::default(),
+    };
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut some = vec![0; 50_000];
+            tokio::io::AsyncReadExt::read_exact(&mut stream, &mut some)
+                .await
+                .ok();
+            // Dropped with bytes unread: a reset.
+        }
+    });
+    let client = watchtower::store::Client::at(endpoint).unwrap();
+    for _ in 0..20 {
+        let pieces = vec![bytes::Bytes::from(vec![7; 20_000]); 100];
+        let insert = "INSERT INTO t FORMAT Native";
+        let result = client
+            .insert(insert, &[], pieces, Duration::from_secs(10))
+            .await;
+        assert!(result.is_err());
+    }
+}
