@@ -219,26 +219,6 @@ async fn insert_without_any_answer_is_left_to_the_writer() {
     assert_eq!(proxy.inserts(), 1);
 }
 
-/// Case: nobody listens. An insert of several pieces must fail, at whichever piece that is noticed.
-#[tokio::test]
-async fn insert_that_reaches_nobody_is_an_error() {
-    let nobody = Endpoint {
-        url: "http://127.0.0.1:9".to_owned(),
-        user: "default".to_owned(),
-        password: Secret::default(),
-    };
-    let client = Client::at(nobody).unwrap();
-    for pieces in [1, 3, 100] {
-        let pieces = (0..pieces).map(|i| numbered(i * 10, 10).payload());
-        let within = Duration::from_secs(10);
-        let insert = "INSERT INTO watchtower.logs FORMAT Native";
-        let inserted = client
-            .insert(insert, &[], pieces.collect::<Vec<_>>(), within)
-            .await;
-        assert_eq!(inserted.unwrap_err().kind(), Kind::Retryable);
-    }
-}
-
 /// a server whose zone is not UTC.
 #[tokio::test]
 async fn times_do_not_depend_on_the_servers_zone() {
@@ -307,7 +287,7 @@ async fn wrong_password_is_said_clearly_and_loses_nothing() {
 #[tokio::test]
 async fn an_insert_that_is_cut_off_is_no_success() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let endpoint = watchtower::store::Endpoint {
+    let endpoint = Endpoint {
         url: format!("http://{}", listener.local_addr().unwrap()),
         user: "default".to_owned(),
         password: Secret::default(),
@@ -321,7 +301,7 @@ async fn an_insert_that_is_cut_off_is_no_success() {
             // Dropped with bytes unread: a reset.
         }
     });
-    let client = watchtower::store::Client::at(endpoint).unwrap();
+    let client = Client::at(endpoint).unwrap();
     for _ in 0..20 {
         let pieces = vec![bytes::Bytes::from(vec![7; 20_000]); 100];
         let insert = "INSERT INTO t FORMAT Native";
