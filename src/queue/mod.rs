@@ -24,6 +24,9 @@ use futures_util::future::Either;
 use crate::config::{Config, QueueKind};
 use crate::frame::Frame;
 
+/// Directory of the disk queue, inside the state directory.
+const QUEUE: &str = "queue";
+
 /// Why the queue did not do what was asked.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
@@ -183,6 +186,14 @@ fn worker_name(path: &Path) -> Result<String, Error> {
         })
 }
 
+/// Whether a disk queue's directory holds anything.
+fn has_segments(dir: &Path) -> bool {
+    let files = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    files
+        .map(|file| file.path())
+        .any(|path| path.extension().is_some_and(|kind| kind == "seg"))
+}
+
 /// Milliseconds since the epoch.
 fn now_ms() -> i64 {
     std::time::SystemTime::now()
@@ -203,7 +214,7 @@ pub enum Queue {
 
 impl Queue {
     /// Opens the queue that the configuration names: the disk queue in `<state_dir>/queue`, or the one
-    /// in Redis as a worker whose name is kept in `<state_dir>/worker`, with its spill. Blocks while the disk is
+    /// in Redis as a worker whose name is kept in `<state_dir>/worker`, with its spill and whatever a disk queue before it has left. Blocks while the disk is
     /// looked through.
     ///
     /// # Errors
@@ -215,15 +226,25 @@ impl Queue {
         let state = &config.state_dir;
         match config.queue.kind {
             QueueKind::Disk => {
-                let queue = disk::DiskQueue::open(&state.join("queue"), &config.queue.disk)?;
+                let queue = disk::DiskQueue::open(&state.join(QUEUE), &config.queue.disk)?;
+                let spill = state.join(spill::DIR);
+                if has_segments(&spill) {
+                    tracing::warn!(path = %spill.display(), "records that wait for redis are not delivered while `queue.kind` is not redis");
+                }
                 Ok(Queue::Disk(queue))
             }
             QueueKind::Redis => {
                 let dead = dead::DeadLetters::open(&state.join(dead::DIR))?;
                 let worker = worker_name(&state.join("worker"))?;
                 let spill = Some(spill::Spill::open(config)?);
+                let old = state.join(QUEUE);
+                let old = if has_segments(&old) {
+                    Some(disk::DiskQueue::open(&old, &config.queue.disk)?)
+                } else {
+                    None
+                };
                 let queue =
-                    redis::RedisQueue::open_with(&config.queue.redis, &worker, dead, spill)?;
+                    redis::RedisQueue::open_with(&config.queue.redis, &worker, dead, spill, old)?;
                 Ok(Queue::Redis(queue))
             }
         }

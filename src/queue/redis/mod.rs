@@ -29,6 +29,7 @@ use self::lease::{Keeper, Node};
 use self::push::{Producer, Who};
 use self::worker::{Look, Shared, Worker};
 use super::dead::DeadLetters;
+use super::disk::DiskQueue;
 use super::spill::Spill;
 use super::{Claim, ClaimKey, ClaimLimits, Depth, Error};
 use crate::config::RedisQueueConfig;
@@ -51,6 +52,8 @@ struct Inner {
     shared: Arc<Shared>,
     producer: Producer,
     spill: Option<Spill>,
+    /// What an earlier start left in the disk queue, before `queue.kind` was changed.
+    old: Option<DiskQueue>,
     worker: tokio::sync::Mutex<Worker>,
     /// Told when a claim may have become due: a push of ours, an adoption, the end.
     changed: Arc<Notify>,
@@ -76,15 +79,17 @@ impl RedisQueue {
         worker: &str,
         dead: DeadLetters,
     ) -> Result<RedisQueue, Error> {
-        Self::open_with(config, worker, dead, None)
+        Self::open_with(config, worker, dead, None, None)
     }
 
-    /// As [`RedisQueue::open`], with a spill for what Redis does not take.
+    /// As [`RedisQueue::open`], with a spill for what Redis does not take. What an old disk queue holds
+    /// is handed out before anything else.
     pub(super) fn open_with(
         config: &RedisQueueConfig,
         worker: &str,
         dead: DeadLetters,
         spill: Option<Spill>,
+        old: Option<DiskQueue>,
     ) -> Result<RedisQueue, Error> {
         let endpoint = Endpoint::new(config)?;
         let keys = Keys::new(&config.prefix);
@@ -129,6 +134,7 @@ impl RedisQueue {
                 shared,
                 producer,
                 spill,
+                old,
                 changed,
                 side: tokio::sync::Mutex::new(None),
                 depth: Mutex::default(),
@@ -161,6 +167,9 @@ impl RedisQueue {
             if *self.inner.stop.borrow() {
                 return Err(Error::Closed);
             }
+            if let Some(claim) = self.claim_old(limits).await? {
+                return Ok(claim);
+            }
             let due = match self.look(limits, false).await? {
                 Look::Claim(claim) => return Ok(claim),
                 Look::Later(due) => due,
@@ -179,9 +188,19 @@ impl RedisQueue {
     /// # Errors
     /// When Redis fails.
     pub async fn try_claim(&self, limits: &ClaimLimits) -> Result<Option<Claim>, Error> {
+        if let Some(claim) = self.claim_old(limits).await? {
+            return Ok(Some(claim));
+        }
         match self.look(limits, true).await? {
             Look::Claim(claim) => Ok(Some(claim)),
             Look::Later(_) => Ok(None),
+        }
+    }
+
+    async fn claim_old(&self, limits: &ClaimLimits) -> Result<Option<Claim>, Error> {
+        match &self.inner.old {
+            Some(old) => old.try_claim(limits).await,
+            None => Ok(None),
         }
     }
 
@@ -197,7 +216,10 @@ impl RedisQueue {
     /// When Redis fails; the claim then stays, or is gone and may be acknowledged again.
     pub async fn ack(&self, claim: &Claim) -> Result<(), Error> {
         let ClaimKey::Redis(name) = &claim.key else {
-            return Ok(());
+            return match &self.inner.old {
+                Some(old) => old.ack(claim).await,
+                None => Ok(()),
+            };
         };
         let mut records = [0u64; 3];
         let mut bytes = 0;
@@ -244,11 +266,16 @@ impl RedisQueue {
     /// See [`super::Queue::depth`]. What all daemons on this Redis have in the queue, the last known while
     /// Redis is away, and what this daemon has in its spill.
     pub async fn depth(&self) -> Depth {
-        let redis = self.redis_depth().await;
-        match &self.inner.spill {
-            Some(spill) => redis.with(spill.depth()),
-            None => redis,
+        let mut depth = self.redis_depth().await;
+        let disks = self.inner.old.iter().chain(self.spill_disk());
+        for disk in disks {
+            depth = depth.with(disk.depth());
         }
+        depth
+    }
+
+    fn spill_disk(&self) -> Option<&DiskQueue> {
+        self.inner.spill.as_ref().map(Spill::disk)
     }
 
     async fn redis_depth(&self) -> Depth {
@@ -319,10 +346,10 @@ impl RedisQueue {
     /// # Errors
     /// When the spill cannot be read.
     pub async fn digests(&self, since: i64) -> Result<Vec<([u8; 16], i64)>, Error> {
-        let mut found = match &self.inner.spill {
-            Some(spill) => spill.disk().digests(since)?,
-            None => Vec::new(),
-        };
+        let mut found = Vec::new();
+        for disk in self.inner.old.iter().chain(self.spill_disk()) {
+            found.extend(disk.digests(since)?);
+        }
         let asked = tokio::time::timeout(LOOK_WITHIN, self.ask_digests(since, &mut found)).await;
         let error = match asked {
             Ok(Ok(())) => return Ok(found),
@@ -414,8 +441,8 @@ impl RedisQueue {
     /// See [`super::Queue::close`].
     pub async fn close(&self) {
         self.inner.producer.close().await;
-        if let Some(spill) = &self.inner.spill {
-            spill.disk().close().await;
+        for disk in self.inner.old.iter().chain(self.spill_disk()) {
+            disk.close().await;
         }
         self.inner.stop.send_replace(true);
         self.inner.changed.notify_waiters();

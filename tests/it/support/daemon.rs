@@ -192,6 +192,14 @@ impl Daemon {
         self.wait_end()
     }
 
+    /// Asks it to stop, asks again, and waits for the end.
+    pub(crate) fn stop_twice(self, pause: Duration) -> ExitStatus {
+        self.terminate();
+        super::pause(pause);
+        self.terminate();
+        self.wait_end()
+    }
+
     /// Waits for the end.
     pub(crate) fn wait_end(mut self) -> ExitStatus {
         let mut child = self.child.take().unwrap();

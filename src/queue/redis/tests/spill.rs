@@ -16,7 +16,7 @@ fn disk() -> DiskQueueConfig {
 
 fn open_in(server: &Server, dir: &std::path::Path, disk: &DiskQueueConfig) -> RedisQueue {
     let spill = Spill::open_in(dir, disk, PATIENCE).unwrap();
-    RedisQueue::open_with(&config(server), "a", dead(), Some(spill)).unwrap()
+    RedisQueue::open_with(&config(server), "a", dead(), Some(spill), None).unwrap()
 }
 
 /// Claims until told to stop; the first ids.
@@ -186,7 +186,8 @@ async fn open_in_when_free(server: &Server, dir: &std::path::Path) -> RedisQueue
     loop {
         match Spill::open_in(dir, &disk(), PATIENCE) {
             Ok(spill) => {
-                return RedisQueue::open_with(&config(server), "a", dead(), Some(spill)).unwrap();
+                return RedisQueue::open_with(&config(server), "a", dead(), Some(spill), None)
+                    .unwrap();
             }
             Err(Error::Locked { .. }) => tokio::time::sleep(Duration::from_millis(10)).await,
             Err(error) => panic!("{error}"),
