@@ -7,11 +7,13 @@ mod backfill;
 mod clickhouse;
 mod condition;
 mod error;
+mod explore;
 mod http;
 mod param;
 mod reader;
 mod schema;
 mod select;
+mod windows;
 mod writer;
 
 pub use backfill::StoreBackfill;

@@ -8,6 +8,7 @@ mod command_line;
 mod crash;
 mod engine;
 mod examples;
+mod explore;
 mod frame_clickhouse;
 mod pipeline;
 mod query;
