@@ -1,110 +1,78 @@
-//! Request bodies: read and decompressed within bounds.
+//! Request bodies: read within bounds.
 
-use std::io::Read;
 use std::time::Duration;
 
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
-use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, EXPECT};
+use http::header::{CONTENT_LENGTH, EXPECT};
 use http_body_util::BodyExt;
 
 use super::reply::Reject;
-use crate::config::Limits;
 use crate::intake::{Budget, Permit};
 
-/// What is read and thrown away of a body that is too large, so that the answer is not lost in a
-/// connection reset while the client still sends.
+/// What is read and thrown away of a body that is refused, so that the answer is not lost in a
+/// connection reset while the client still sends, and the connection can be used again.
 const DRAIN_BYTES: usize = 1 << 20;
 const DRAIN_TIME: Duration = Duration::from_millis(500);
-/// Step in which decompressed bytes are taken from the budget.
-const STEP: usize = 64 << 10;
-/// zstd window, as a power of two: 64 MiB, the most a body may have by default.
-const ZSTD_WINDOW_LOG_MAX: u32 = 26;
-/// Bodies above this are decompressed off the runtime's own thread.
-const LONG_WORK: usize = 256 << 10;
 
-/// A content coding that is understood.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Coding {
-    Identity,
-    Gzip,
-    /// zlib format (RFC 1950), which is what `deflate` means in HTTP.
-    Deflate,
-    Zstd,
+/// The bounds of a body.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bounds {
+    /// Most bytes.
+    pub(super) limit: usize,
+    /// Longest pause.
+    pub(super) pause: Duration,
 }
 
-impl Coding {
-    /// What to list in `Accept-Encoding` when another is refused.
-    pub(super) const ACCEPTED: &'static str = "gzip, zstd, deflate";
-
-    /// The coding with this name; `None` for one that is not understood.
-    pub(super) fn named(name: &[u8]) -> Option<Coding> {
-        Some(match name.trim_ascii().to_ascii_lowercase().as_slice() {
-            b"" | b"identity" => Coding::Identity,
-            b"gzip" | b"x-gzip" => Coding::Gzip,
-            b"deflate" | b"zlib" => Coding::Deflate,
-            b"zstd" => Coding::Zstd,
-            _ => return None,
-        })
-    }
-
-    /// The request's content coding.
-    pub(super) fn of(headers: &HeaderMap) -> Result<Coding, Reject> {
-        let mut values = headers.get_all(CONTENT_ENCODING).iter();
-        let value = values.next().map_or(&b""[..], |value| value.as_bytes());
-        match (Coding::named(value), values.next()) {
-            (Some(coding), None) => Ok(coding),
-            _ => Err(Reject::Coding(String::from_utf8_lossy(value).into_owned())),
-        }
-    }
-}
-
-/// Reads a body of at most `limits.body` bytes.
+/// Reads a body. `announced` tells from its first bytes how long it says it is, beside what its
+/// headers say: one that is too long is refused before it is read.
+///
+/// The body stays with the caller, who [`drain`]s it when it is refused.
 pub(super) async fn read(
     headers: &HeaderMap,
-    mut body: Body,
-    limits: &Limits,
+    body: &mut Body,
+    bounds: Bounds,
     budget: &Budget,
+    announced: impl Fn(&[u8]) -> Option<usize>,
 ) -> Result<(Bytes, Permit), Reject> {
-    let limit = limits.body.as_usize();
-    let too_large = Reject::TooLarge {
+    let Bounds { limit, pause } = bounds;
+    let too_large = || Reject::TooLarge {
         limit,
         what: "request body",
     };
-    let announced: Option<usize> = headers
+    let mut expected = headers
         .get(CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok())
         .and_then(|value| value.parse().ok());
-    if announced.is_some_and(|length| length > limit) {
-        // A client that waits for "100 Continue" has sent nothing yet and will not.
-        if !headers.contains_key(EXPECT) {
-            drain(body).await;
-        }
-        return Err(too_large);
+    if expected.is_some_and(|length: usize| length > limit) {
+        return Err(too_large());
     }
-    let mut permit = budget.take(announced.unwrap_or(0))?;
-    let idle = limits.body_timeout.duration();
+    // Bytes are taken from the budget as they come: what is merely announced would let a client that
+    // sends nothing keep others out.
+    let mut permit = budget.take(0)?;
     let mut bytes = BytesMut::new();
     let mut first: Option<Bytes> = None;
     loop {
-        let next = tokio::time::timeout(idle, body.frame());
-        let frame = match next.await.map_err(|_| Reject::BodyTimeout(idle))? {
+        let next = tokio::time::timeout(pause, body.frame());
+        let frame = match next.await.map_err(|_| Reject::BodyTimeout(pause))? {
             None => break,
             Some(Ok(frame)) => frame,
             Some(Err(error)) => {
-                return Err(Reject::BadData(format!(
-                    "the request body ended early: {error}"
-                )));
+                let text = format!("the request body ended early: {error}");
+                return Err(Reject::bad_data(text));
             }
         };
         let Ok(data) = frame.into_data() else {
             continue;
         };
-        let total = data.len() + bytes.len() + first.as_ref().map_or(0, Bytes::len);
-        if total > limit {
-            drain(body).await;
-            return Err(too_large);
+        let held = bytes.len() + first.as_ref().map_or(0, Bytes::len);
+        let total = held + data.len();
+        if held == 0 {
+            expected = expected.or_else(|| announced(&data));
+        }
+        if total > limit || expected.is_some_and(|length| length > limit) {
+            return Err(too_large());
         }
         permit.grow(total.saturating_sub(permit.bytes()))?;
         // Most bodies come in one piece, which is then used where it lies.
@@ -112,7 +80,7 @@ pub(super) async fn read(
             None if bytes.is_empty() => first = Some(data),
             earlier => {
                 if let Some(earlier) = earlier {
-                    bytes.reserve(announced.unwrap_or(total).max(total));
+                    bytes.reserve(expected.unwrap_or(total).max(total));
                     bytes.extend_from_slice(&earlier);
                 }
                 bytes.extend_from_slice(&data);
@@ -122,7 +90,12 @@ pub(super) async fn read(
     Ok((first.unwrap_or_else(|| bytes.freeze()), permit))
 }
 
-async fn drain(mut body: Body) {
+/// Throws away a bounded part of a body that is refused.
+pub(super) async fn drain(headers: &HeaderMap, body: &mut Body) {
+    // A client that waits for "100 Continue" has sent nothing yet; reading would ask it to.
+    if headers.contains_key(EXPECT) {
+        return;
+    }
     let mut left = DRAIN_BYTES;
     let work = async {
         while let Some(Ok(frame)) = body.frame().await {
@@ -136,169 +109,4 @@ async fn drain(mut body: Body) {
     tokio::time::timeout(DRAIN_TIME, work)
         .await
         .unwrap_or_default();
-}
-
-/// Undoes the content coding, up to `limit` bytes; `permit` then holds the decompressed size.
-pub(super) fn decompress(
-    coding: Coding,
-    bytes: Bytes,
-    limit: usize,
-    permit: &mut Permit,
-) -> Result<Bytes, Reject> {
-    if coding == Coding::Identity {
-        return Ok(bytes);
-    }
-    let mut work = || match coding {
-        Coding::Identity => Ok(bytes.clone()),
-        Coding::Gzip => inflate(
-            flate2::bufread::MultiGzDecoder::new(&bytes[..]),
-            "gzip",
-            bytes.len(),
-            limit,
-            permit,
-        ),
-        Coding::Deflate => inflate(
-            flate2::bufread::ZlibDecoder::new(&bytes[..]),
-            "zlib",
-            bytes.len(),
-            limit,
-            permit,
-        ),
-        Coding::Zstd => {
-            let bad = |error| Reject::BadData(format!("the body is not zstd: {error}"));
-            let mut decoder = zstd::stream::read::Decoder::with_buffer(&bytes[..]).map_err(bad)?;
-            decoder.window_log_max(ZSTD_WINDOW_LOG_MAX).map_err(bad)?;
-            inflate(decoder, "zstd", bytes.len(), limit, permit)
-        }
-    };
-    if bytes.len() > LONG_WORK {
-        tokio::task::block_in_place(work)
-    } else {
-        work()
-    }
-}
-
-/// Reads a decoder to its end, never holding more than the limit and a step.
-fn inflate(
-    mut decoder: impl Read,
-    name: &str,
-    packed: usize,
-    limit: usize,
-    permit: &mut Permit,
-) -> Result<Bytes, Reject> {
-    let mut out = Vec::with_capacity((packed * 4).clamp(STEP, limit.max(STEP)).min(1 << 20));
-    loop {
-        let start = out.len();
-        out.resize(start + STEP, 0);
-        let read = match decoder.read(&mut out[start..]) {
-            Ok(read) => read,
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => 0,
-            Err(error) => {
-                return Err(Reject::BadData(format!(
-                    "the body is not {name}, or is cut short: {error}"
-                )));
-            }
-        };
-        out.truncate(start + read);
-        if out.len() > limit {
-            return Err(Reject::TooLarge {
-                limit,
-                what: "decompressed request body",
-            });
-        }
-        if out.len() > permit.bytes() {
-            permit.grow(out.len() - permit.bytes())?;
-        }
-        if read == 0 {
-            return Ok(out.into());
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::io::Write;
-
-    fn gzip(bytes: &[u8]) -> Vec<u8> {
-        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
-        encoder.write_all(bytes).unwrap();
-        encoder.finish().unwrap()
-    }
-
-    fn unpack(coding: Coding, bytes: Vec<u8>, limit: usize) -> Result<Bytes, Reject> {
-        let budget = Budget::new(1 << 20);
-        decompress(coding, bytes.into(), limit, &mut budget.take(0).unwrap())
-    }
-
-    #[test]
-    fn gzip_of_several_members_is_read_whole() {
-        let mut packed = gzip(b"one ");
-        packed.extend(gzip(b"two"));
-        assert_eq!(unpack(Coding::Gzip, packed, 100).unwrap(), "one two");
-    }
-
-    #[test]
-    fn truncated_or_mislabelled_bodies_are_bad_data() {
-        let mut packed = gzip(&[7; 1000]);
-        packed.truncate(packed.len() - 5);
-        for (coding, bytes) in [
-            (Coding::Gzip, packed),
-            (Coding::Gzip, b"plain".to_vec()),
-            (Coding::Deflate, b"plain".to_vec()),
-            (Coding::Zstd, b"plain".to_vec()),
-        ] {
-            let result = unpack(coding, bytes, 10_000);
-            assert!(
-                matches!(result, Err(Reject::BadData(_))),
-                "{coding:?}: {result:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn bombs_stop_at_the_limit() {
-        let zeros = vec![0; 4 << 20];
-        let zstd = zstd::encode_all(&zeros[..], 3).unwrap();
-        let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
-        zlib.write_all(&zeros).unwrap();
-        for (coding, bytes) in [
-            (Coding::Gzip, gzip(&zeros)),
-            (Coding::Deflate, zlib.finish().unwrap()),
-            (Coding::Zstd, zstd),
-        ] {
-            let result = unpack(coding, bytes, 100_000);
-            assert!(
-                matches!(result, Err(Reject::TooLarge { limit: 100_000, .. })),
-                "{coding:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn decompressed_bytes_count_against_the_budget() {
-        let budget = Budget::new(200_000);
-        let mut permit = budget.take(10).unwrap();
-        let result = decompress(
-            Coding::Gzip,
-            gzip(&vec![0; 300_000]).into(),
-            1 << 20,
-            &mut permit,
-        );
-        assert!(matches!(result, Err(Reject::Unavailable(_))));
-    }
-
-    #[test]
-    fn content_codings_are_told_by_name() {
-        for (name, coding) in [
-            ("", Some(Coding::Identity)),
-            ("GZip", Some(Coding::Gzip)),
-            (" zstd ", Some(Coding::Zstd)),
-            ("deflate", Some(Coding::Deflate)),
-            ("br", None),
-            ("gzip, gzip", None),
-        ] {
-            assert_eq!(Coding::named(name.as_bytes()), coding, "{name}");
-        }
-    }
 }

@@ -1,6 +1,7 @@
 //! The one HTTP server behind every listener: accepts, speaks TLS where set, serves HTTP/1.1 and
 //! HTTP/2 (also in clear text with prior knowledge) and ends in bounded time.
 
+mod sniff;
 mod tls;
 
 use std::net::SocketAddr;
@@ -22,12 +23,13 @@ use tracing::{debug, warn};
 
 pub use tls::{Error as TlsError, acceptor};
 
+use crate::config::Limits;
+use sniff::Opening;
+
 /// Bytes a client may send ahead on one HTTP/2 stream, and on one connection: a large OTLP export
 /// then needs no round trip for every 64 KiB of it.
 const STREAM_WINDOW: u32 = 1 << 20;
 const CONNECTION_WINDOW: u32 = 4 << 20;
-/// Calls one HTTP/2 connection may have under way.
-const STREAMS: u32 = 1024;
 /// Bytes of one request's headers.
 const HEADER_BYTES: u32 = 64 << 10;
 /// After this much silence an HTTP/2 client is asked whether it is still there.
@@ -39,6 +41,8 @@ const PING_TIMEOUT: Duration = Duration::from_secs(20);
 pub struct Server {
     connections: Arc<Semaphore>,
     header_timeout: Duration,
+    /// Requests that one HTTP/2 connection may have under way.
+    streams: u32,
     tls: Option<tokio_rustls::TlsAcceptor>,
     /// Cancelled: no new connections, and open ones end after their request.
     stop: CancellationToken,
@@ -46,17 +50,19 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server for at most `connections` clients at once over all listeners.
+    /// A server for at most `limits.connections` clients at once over all listeners.
     #[must_use]
     pub fn new(
-        connections: usize,
-        header_timeout: Duration,
+        limits: &Limits,
         tls: Option<tokio_rustls::TlsAcceptor>,
         stop: CancellationToken,
     ) -> Self {
         Self {
-            connections: Arc::new(Semaphore::new(connections.min(Semaphore::MAX_PERMITS))),
-            header_timeout,
+            connections: Arc::new(Semaphore::new(
+                limits.connections.min(Semaphore::MAX_PERMITS),
+            )),
+            header_timeout: limits.header_timeout.duration(),
+            streams: limits.streams,
             tls,
             stop,
             tasks: TaskTracker::new(),
@@ -114,24 +120,51 @@ impl Server {
         if let Err(error) = stream.set_nodelay(true) {
             debug!(%peer, %error, "could not set TCP_NODELAY");
         }
+        if let Err(error) = rustix::net::sockopt::set_socket_keepalive(&stream, true) {
+            debug!(%peer, %error, "could not set SO_KEEPALIVE");
+        }
         let Some(tls) = self.tls.clone() else {
-            return self.http(stream, peer, router).await;
+            return self.clear_text(stream, peer, router).await;
         };
         match tokio::time::timeout(self.header_timeout, tls.accept(stream)).await {
-            Ok(Ok(stream)) => self.http(stream, peer, router).await,
+            Ok(Ok(stream)) => {
+                let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+                self.http(stream, peer, router, is_http2).await;
+            }
             Ok(Err(error)) => {
-                debug!(%peer, %error, "TLS handshake failed; does the client use https?")
+                if sniff::may_log() {
+                    warn!(%peer, %error, "TLS handshake failed; does the client use https, and trust the certificate?");
+                }
             }
             Err(_) => debug!(%peer, "TLS handshake timed out"),
         }
     }
 
-    async fn http<S>(self, stream: S, peer: SocketAddr, router: Router)
+    async fn clear_text(self, mut stream: TcpStream, peer: SocketAddr, router: Router) {
+        let opening = tokio::select! {
+            opening = tokio::time::timeout(self.header_timeout, sniff::opening(&stream)) => opening,
+            () = self.stop.cancelled() => return,
+        };
+        match opening {
+            Ok(Ok(Opening::Http2)) => self.http(stream, peer, router, true).await,
+            Ok(Ok(Opening::Http1)) => self.http(stream, peer, router, false).await,
+            Ok(Ok(Opening::Tls)) => sniff::refuse_tls(&mut stream, peer).await,
+            Ok(Err(error)) => debug!(%peer, %error, "connection ended before its first request"),
+            Err(_) => debug!(%peer, "no request came in time"),
+        }
+    }
+
+    async fn http<S>(self, stream: S, peer: SocketAddr, router: Router, is_http2: bool)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let service = axum::Extension(ConnectInfo(peer)).layer(router);
-        let mut builder = auto::Builder::new(TokioExecutor::new());
+        // Known already, so that no client can stall in between.
+        let mut builder = if is_http2 {
+            auto::Builder::new(TokioExecutor::new()).http2_only()
+        } else {
+            auto::Builder::new(TokioExecutor::new()).http1_only()
+        };
         builder
             .http1()
             .timer(TokioTimer::new())
@@ -141,7 +174,7 @@ impl Server {
             .timer(TokioTimer::new())
             .initial_stream_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW)
-            .max_concurrent_streams(STREAMS)
+            .max_concurrent_streams(self.streams)
             .max_header_list_size(HEADER_BYTES)
             .keep_alive_interval(PING_EVERY)
             .keep_alive_timeout(PING_TIMEOUT);

@@ -4,16 +4,26 @@
     reason = "allow-unwrap-in-tests does not reach the helpers of an integration test"
 )]
 
+mod clients;
 mod command_line;
 mod crash;
 mod engine;
-mod examples;
 mod explore;
 mod frame_clickhouse;
+mod otlp_connection;
+mod otlp_grpc;
+mod otlp_http;
+mod otlp_odd;
+mod outage;
+mod page;
 mod pipeline;
 mod query;
+mod queue_command;
+mod readme;
+mod resends;
 mod store_faults;
 mod store_schema;
 mod store_search;
 mod store_writer;
 mod support;
+mod torture;

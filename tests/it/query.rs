@@ -383,7 +383,7 @@ async fn live_and_search_pick_the_same_records() {
     let payload: Vec<_> = frames.iter().map(Frame::payload).collect();
     let sql = "INSERT INTO watchtower.logs FORMAT Native";
     client
-        .insert(sql, &[], &[], payload, Duration::from_secs(30))
+        .insert(sql, &[], payload, Duration::from_secs(30))
         .await
         .unwrap();
     let blocks: Vec<Block<'_>> = frames

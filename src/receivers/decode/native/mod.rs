@@ -35,7 +35,7 @@ pub fn decode_native(
         index: 0,
         any_readable: false,
         damage: None,
-        patience: body.len().saturating_mul(2),
+        patience: body.len().saturating_mul(2).max(MIN_PATIENCE),
     };
     walk.body(&mut reader)?;
     let Walk {
@@ -53,6 +53,10 @@ pub fn decode_native(
     outcome.explain(None);
     Ok(outcome)
 }
+
+/// Least that may be read a second time: so little costs nothing, and a short body of nothing but
+/// damaged lines still gives up its good ones.
+const MIN_PATIENCE: usize = 256 << 10;
 
 struct Walk<'a, 's, S> {
     emitter: Emitter<'s, S>,

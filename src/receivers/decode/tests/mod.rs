@@ -26,6 +26,7 @@ fn context() -> Context {
         receiver: Receiver::OtlpHttp,
         received_at: NOW,
         retention: Duration::from_secs(30 * 86_400),
+        digits: Default::default(),
         limits: Limits {
             message: 1 << 20,
             value: 64 << 10,

@@ -14,6 +14,7 @@ use prost::Message;
 use super::generate::any_request;
 use super::otlp_writer::Style;
 use super::*;
+use crate::config::Digits;
 use crate::normalize::{level_of_number, level_of_text};
 
 /// Pairs in order of their key's first appearance, with the last value of each.
@@ -244,7 +245,7 @@ fn expected_record(record: &LogRecord, scope: &[(String, String)]) -> Record<'st
     Record {
         timestamp,
         level: level_of_number(record.severity_number.into())
-            .unwrap_or_else(|| level_of_text(&record.severity_text)),
+            .unwrap_or_else(|| level_of_text(&record.severity_text, Digits::Pino)),
         severity_number: if known {
             record.severity_number as u8
         } else {
