@@ -7,6 +7,8 @@
 
 mod auth;
 mod error;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod host;
 mod params;
 mod search;

@@ -132,7 +132,7 @@ pub(super) async fn get(
     Ok(answer(&page, started))
 }
 
-fn read(params: &Params, now: jiff::Timestamp) -> Result<SearchQuery, ApiError> {
+pub(super) fn read(params: &Params, now: jiff::Timestamp) -> Result<SearchQuery, ApiError> {
     let now = i64::try_from(now.as_nanosecond()).unwrap_or(i64::MAX);
     let place = |name| params.get(name).map(Position::from_str).transpose();
     let (before, after) = (place("before")?, place("after")?);

@@ -76,7 +76,7 @@ async fn call(door: &Door, request: Request) -> Result<Outcome, Reject> {
 }
 
 /// Takes the one message out of its frame.
-fn message(
+pub(super) fn message(
     mut bytes: Bytes,
     coding: Coding,
     limit: usize,
@@ -113,7 +113,7 @@ fn message(
 }
 
 /// The time the client gives the call: digits and a unit (gRPC over HTTP/2, "Timeout").
-fn timeout(headers: &HeaderMap) -> Option<Duration> {
+pub(super) fn timeout(headers: &HeaderMap) -> Option<Duration> {
     let value = headers.get("grpc-timeout")?.to_str().ok()?;
     let (digits, unit) = value.split_at_checked(value.len().checked_sub(1)?)?;
     let count: u64 = digits.parse().ok().filter(|_| digits.len() <= 8)?;

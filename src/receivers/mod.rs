@@ -5,6 +5,8 @@
 
 mod body;
 pub mod decode;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod grpc;
 mod http;
 mod json;
