@@ -1,5 +1,6 @@
 //! What the walkers make of bodies. Test names begin with the id of the requirement they check.
 
+mod abuse;
 mod collected;
 mod damage;
 mod expected;
