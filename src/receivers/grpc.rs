@@ -53,7 +53,8 @@ async fn call(door: &Door, request: Request) -> Result<Outcome, Reject> {
     let coding = Coding::named(encoding)
         .ok_or_else(|| Reject::Coding(String::from_utf8_lossy(encoding).into_owned()))?;
     let mut limits = door.config.limits.clone();
-    limits.body = crate::config::ByteSize::bytes(limits.body.as_u64() + PREFIX_BYTES as u64);
+    limits.body =
+        crate::config::ByteSize::bytes(limits.body.as_u64().saturating_add(PREFIX_BYTES as u64));
     let (bytes, mut permit) =
         body::read(&parts.headers, body, &limits, door.intake.budget()).await?;
     let message = message(
@@ -116,7 +117,11 @@ pub(super) fn message(
 pub(super) fn timeout(headers: &HeaderMap) -> Option<Duration> {
     let value = headers.get("grpc-timeout")?.to_str().ok()?;
     let (digits, unit) = value.split_at_checked(value.len().checked_sub(1)?)?;
-    let count: u64 = digits.parse().ok().filter(|_| digits.len() <= 8)?;
+    // Parsing alone would also take a sign.
+    if digits.len() > 8 || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
+        return None;
+    }
+    let count: u64 = digits.parse().ok()?;
     Some(match unit {
         "H" => Duration::from_secs(count * 3600),
         "M" => Duration::from_secs(count * 60),
@@ -160,7 +165,7 @@ mod tests {
         assert_eq!(read("250m"), Some(Duration::from_millis(250)));
         assert_eq!(read("2H"), Some(Duration::from_secs(7200)));
         assert_eq!(read("99999999u"), Some(Duration::from_micros(99_999_999)));
-        for bad in ["", "S", "3", "-1S", "123456789S", "é"] {
+        for bad in ["", "S", "3", "-1S", "+1S", "123456789S", "é"] {
             let value = HeaderValue::from_bytes(bad.as_bytes()).unwrap();
             let headers =
                 HeaderMap::from_iter([(http::HeaderName::from_static("grpc-timeout"), value)]);
