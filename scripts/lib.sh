@@ -57,3 +57,11 @@ need_engine() {
         fail "npm could not install $package; is the network reachable, and is there room on the disk?"
     [ -f "${manifest%/*}/libchdb.so" ] || fail "$package holds no libchdb.so"
 }
+
+# Go, whose own installer puts it where the PATH may not lead.
+need_go() {
+    if ! has go && [ -x /usr/local/go/bin/go ]; then
+        PATH=$PATH:/usr/local/go/bin
+    fi
+    has go || apt_install golang-go
+}

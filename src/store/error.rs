@@ -1,14 +1,15 @@
 //! Why ClickHouse did not do what was asked: told apart by its exception codes, never by its text.
 
-use http::HeaderMap;
+use clickhouse::error::Error as CrateError;
+use hyper_util::client::legacy;
+
+use super::heard::{ANSWER_LIMIT, Head, Heard};
 
 /// Most characters kept of what ClickHouse says about an error.
 const MESSAGE_LIMIT: usize = 1 << 10;
 
-const EXCEPTION_CODE: &str = "x-clickhouse-exception-code";
-const EXCEPTION_TAG: &str = "x-clickhouse-exception-tag";
-/// Begins and ends an exception that follows data.
-const EXCEPTION_MARK: &[u8] = b"__exception__";
+/// Ends an exception that follows data, behind its tag.
+const EXCEPTION_MARK: &[u8] = b"\r\n__exception__";
 
 /// What may help against an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +62,21 @@ pub enum Error {
 }
 
 impl Error {
+    /// The crate's error, with what was heard of the answer's head.
+    pub(super) fn of(error: CrateError, heard: &Heard) -> Error {
+        if heard.is_too_large() {
+            return Error::Exception {
+                code: TOO_MANY_BYTES,
+                message: format!("the answer is larger than {ANSWER_LIMIT} bytes"),
+            };
+        }
+        match (error, heard.head()) {
+            (CrateError::BadResponse(text), Some(head)) => answered(&head, &text),
+            (CrateError::Network(error), _) => Error::connection(&*error),
+            (error, _) => Error::connection(error),
+        }
+    }
+
     pub(super) fn connection(error: impl std::error::Error) -> Error {
         // The causes tell what happened; the outermost says only that it did.
         let mut text = error.to_string();
@@ -120,31 +136,41 @@ fn kind_of(code: i32) -> Kind {
 }
 
 /// The code of an answer that is larger than it may be.
-pub(super) const TOO_MANY_BYTES: i32 = 307;
+const TOO_MANY_BYTES: i32 = 307;
 
-/// Whether the data end in an exception: ClickHouse marks it with a tag that data cannot guess.
-pub(super) fn cut_by_exception(headers: &HeaderMap, body: &[u8]) -> bool {
-    let Some(tag) = headers.get(EXCEPTION_TAG) else {
-        return false;
-    };
-    let mark = [tag.as_bytes(), b"\r\n", EXCEPTION_MARK].concat();
-    body.trim_ascii_end().ends_with(&mark)
+/// An answer that the crate takes for an error.
+fn answered(head: &Head, text: &str) -> Error {
+    match (head.code, head.status) {
+        (None, status) if status != 200 => Error::Answer {
+            status,
+            message: cut(text),
+        },
+        // Without a code under status 200 the exception stands behind data.
+        (code, _) => {
+            let at = text.rfind("DB::Exception").unwrap_or_default();
+            Error::Exception {
+                code: code.unwrap_or_default(),
+                message: cut(text.get(at..).unwrap_or(text)),
+            }
+        }
+    }
 }
 
-/// Reads an exception out of an answer's head and body.
-pub(super) fn exception(headers: &HeaderMap, body: &[u8]) -> Error {
-    let code = headers
-        .get(EXCEPTION_CODE)
-        .and_then(|code| code.to_str().ok()?.trim().parse().ok())
-        .unwrap_or_default();
-    // Behind data the exception is what matters.
-    let text = memchr::memmem::rfind(body, b"DB::Exception")
-        .and_then(|at| body.get(at..))
-        .unwrap_or(body);
-    Error::Exception {
-        code,
-        message: cut(&String::from_utf8_lossy(text)),
-    }
+/// The exception that data end in, by its tag. The crate misses one that comes in two pieces.
+pub(super) fn exception_behind(answer: &[u8], heard: &Heard) -> Option<Error> {
+    let head = heard.head()?;
+    let mark = [head.tag.as_deref()?.as_bytes(), EXCEPTION_MARK].concat();
+    let is_cut = answer.trim_ascii_end().ends_with(&mark);
+    is_cut.then(|| answered(&head, &String::from_utf8_lossy(answer)))
+}
+
+/// Whether a socket was closed before anything of an answer came, though it was open once.
+pub(super) fn is_stale(error: &CrateError) -> bool {
+    let CrateError::Network(error) = error else {
+        return false;
+    };
+    let error = error.downcast_ref::<legacy::Error>();
+    error.is_some_and(|error| !error.is_connect())
 }
 
 /// The beginning of a text, in one line.
@@ -155,42 +181,50 @@ pub(super) fn cut(text: &str) -> String {
         .collect()
 }
 
-/// Whether an answer's head says that it is an exception, whatever its status.
-pub(super) fn is_exception(headers: &HeaderMap) -> bool {
-    headers.contains_key(EXCEPTION_CODE)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
-        let pair = |(name, value): &(&'static str, &'static str)| {
-            let name = http::HeaderName::from_static(name);
-            (name, http::HeaderValue::from_static(value))
-        };
-        pairs.iter().map(pair).collect()
+    fn heard(head: &str) -> Heard {
+        let heard = Heard::default();
+        heard.hear(head.as_bytes()).unwrap();
+        heard
     }
 
     #[test]
     fn exception_behind_data_is_found_by_its_tag() {
-        let headers = headers(&[(EXCEPTION_TAG, "dyvbuevcwnzqmxmn")]);
-        let text = "1\n2\n__exception__\r\ndyvbuevcwnzqmxmn\r\nCode: 159. DB::Exception: Timeout\r\n\
-                    39 dyvbuevcwnzqmxmn\r\n__exception__\r\n";
-        assert!(cut_by_exception(&headers, text.as_bytes()));
-        let other = text.replace("39 dyvbuevcwnzqmxmn", "39 aaaaaaaaaaaaaaaa");
-        assert!(!cut_by_exception(&headers, other.as_bytes()));
-        assert!(!cut_by_exception(&HeaderMap::new(), text.as_bytes()));
+        let tag = "dyvbuevcwnzqmxmn";
+        let tagged = heard(&format!(
+            "HTTP/1.1 200 OK\r\nX-ClickHouse-Exception-Tag: {tag}\r\n\r\n"
+        ));
+        let text = format!(
+            "1\n2\n__exception__\r\n{tag}\r\nCode: 159. DB::Exception: Timeout\r\n39 {tag}\r\n\
+             __exception__\r\n"
+        );
+        let error = exception_behind(text.as_bytes(), &tagged).unwrap();
+        assert_eq!((error.code(), error.kind()), (None, Kind::Retryable));
+        assert!(error.to_string().contains(": DB::Exception: Timeout"));
+        let other = text.replace(&format!("39 {tag}"), "39 aaaaaaaaaaaaaaaa");
+        assert!(exception_behind(other.as_bytes(), &tagged).is_none());
+        let untagged = heard("HTTP/1.1 200 OK\r\n\r\n");
+        assert!(exception_behind(text.as_bytes(), &untagged).is_none());
     }
 
     #[test]
-    fn errors_carry_code_and_a_short_text_in_one_line() {
-        let body = format!("Code: 60. DB::Exception: no table\n{}", "x".repeat(5000));
-        let error = exception(&headers(&[(EXCEPTION_CODE, "60")]), body.as_bytes());
-        assert_eq!((error.code(), error.kind()), (Some(60), Kind::Schema));
-        let text = error.to_string();
-        assert!(text.starts_with("clickhouse error 60: DB::Exception: no table xxx"));
-        assert!(text.len() < MESSAGE_LIMIT + 100);
+    fn errors_carry_the_heads_code_and_a_short_text_in_one_line() {
+        let text = format!("Code: 7. DB::Exception: no table\n{}", "x".repeat(5000));
+        let bad = || CrateError::BadResponse(text.clone());
+        for status in [200, 404] {
+            let head = format!("HTTP/1.1 {status} X\r\nX-ClickHouse-Exception-Code: 60\r\n\r\n");
+            let error = Error::of(bad(), &heard(&head));
+            assert_eq!((error.code(), error.kind()), (Some(60), Kind::Schema));
+            let text = error.to_string();
+            assert!(text.starts_with("clickhouse error 60: DB::Exception: no table xxx"));
+            assert!(text.len() < MESSAGE_LIMIT + 100);
+        }
+        let error = Error::of(bad(), &heard("HTTP/1.1 403 X\r\n\r\n"));
+        assert_eq!((error.code(), error.kind()), (None, Kind::Auth));
+        assert!(matches!(error, Error::Answer { status: 403, .. }));
     }
 
     #[test]

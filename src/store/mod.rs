@@ -1,13 +1,14 @@
 //! The store: ClickHouse, as the daemon writes it and reads it.
 //!
-//! [`Client`] speaks HTTP to whatever [`Endpoint`] is current, [`Schema`] makes the tables, [`Writer`]
+//! [`Client`] speaks to whatever [`Endpoint`] is current, [`Schema`] makes the tables, [`Writer`]
 //! moves claims from the queue into them, [`Reader`] searches them.
 
 mod backfill;
-mod clickhouse;
+mod client;
 mod error;
 mod filter;
-mod http;
+mod heard;
+mod line;
 mod param;
 mod reader;
 mod schema;
@@ -15,7 +16,7 @@ mod select;
 mod writer;
 
 pub use backfill::StoreBackfill;
-pub use clickhouse::{Client, Endpoint, EndpointSource};
+pub use client::{Client, Endpoint, EndpointSource};
 pub use error::{Error, Kind};
 pub use param::Param;
 pub use reader::{Reader, ReaderLimits};

@@ -1,12 +1,20 @@
 //! Values for the places in a query, so that nothing from outside becomes SQL.
 
+use serde::Serialize;
+
 /// A bound parameter: what stands in the SQL as `{name:Type}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Param {
-    /// Its name in the SQL.
-    pub name: String,
-    /// Its value, in ClickHouse's escaped text form.
-    pub value: String,
+    pub(super) name: String,
+    pub(super) value: Value,
+}
+
+/// A parameter's value; the crate escapes it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub(super) enum Value {
+    One(String),
+    Many(Vec<String>),
 }
 
 impl Param {
@@ -15,46 +23,23 @@ impl Param {
     pub fn text(name: impl Into<String>, text: &str) -> Param {
         Param {
             name: name.into(),
-            value: escaped(text),
+            value: Value::One(text.to_owned()),
         }
     }
 
-    /// A list of texts, for `Array(String)`. Its elements are escaped and quoted, the list is not
-    /// escaped once more.
+    /// A list of texts, for `Array(String)`.
     #[must_use]
     pub fn texts<'a>(name: impl Into<String>, texts: impl IntoIterator<Item = &'a str>) -> Param {
-        let quoted: Vec<String> = texts
-            .into_iter()
-            .map(|text| format!("'{}'", escaped(text).replace('\'', "\\'")))
-            .collect();
+        let texts = texts.into_iter().map(str::to_owned);
         Param {
             name: name.into(),
-            value: format!("[{}]", quoted.join(",")),
+            value: Value::Many(texts.collect()),
         }
     }
 
     /// A number.
     #[must_use]
     pub fn number(name: impl Into<String>, number: impl std::fmt::Display) -> Param {
-        Param {
-            name: name.into(),
-            value: number.to_string(),
-        }
+        Param::text(name, &number.to_string())
     }
-}
-
-/// Text as ClickHouse's tab-separated form has it.
-fn escaped(text: &str) -> String {
-    let mut value = String::with_capacity(text.len());
-    for char in text.chars() {
-        match char {
-            '\\' => value.push_str("\\\\"),
-            '\t' => value.push_str("\\t"),
-            '\n' => value.push_str("\\n"),
-            '\r' => value.push_str("\\r"),
-            '\0' => value.push_str("\\0"),
-            other => value.push(other),
-        }
-    }
-    value
 }

@@ -107,6 +107,8 @@ fn the_unit_is_clean_and_enclosed() {
     let unit = dir.path().join("watchtower.service");
     let text = std::fs::read_to_string(repository("systemd/watchtower.service")).unwrap();
     assert!(text.contains("ExecStart=/usr/bin/watchtower serve"));
+    // Else systemd stops the engine together with the daemon, which still has records to insert.
+    assert!(text.contains("\nKillMode=mixed\n"));
     let text = text.replace("/usr/bin/watchtower", env!("CARGO_BIN_EXE_watchtower"));
     std::fs::write(&unit, text).unwrap();
     let analyze = |args: &[&str], unit: &Path| {

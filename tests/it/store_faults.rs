@@ -46,6 +46,50 @@ async fn lost_answer_doubles_nothing() {
     }
 }
 
+/// The daemon, or the network, ends in the middle of an insert, between two of its frames.
+#[tokio::test]
+async fn cut_insert_stores_nothing() {
+    let engine = TestEngine::start().await;
+    let direct = engine.client_with_tables().await;
+    let proxy = proxy(&engine, Fault::CutRequest).await;
+    let client = proxy.client(engine.endpoint().await);
+    let queue = watchtower::queue::Queue::open(&engine.config).unwrap();
+    for i in 0..3 {
+        queue.append(numbered(i * 100, 100)).await.unwrap();
+    }
+    queue.close().await;
+    let mut running = Running::start(&engine, client);
+    wait_for_inserts(&proxy, 2).await;
+    running.wait_for(|status| status.error.is_some()).await;
+    assert_eq!(query(&direct, COUNT).await, "0,0");
+    proxy.set(Fault::None);
+    running
+        .wait_for(|status| status.stored_records == [0, 300, 0])
+        .await;
+    assert_eq!(query(&direct, COUNT).await, "300,300");
+}
+
+/// Nothing of an insert that is not waited for any longer stays behind.
+#[tokio::test]
+async fn insert_that_takes_too_long_closes_its_socket() {
+    let engine = TestEngine::start().await;
+    let proxy = proxy(&engine, Fault::Silence).await;
+    let client = proxy.client(engine.endpoint().await);
+    let mut silent = proxy.silent();
+    let insert = "INSERT INTO watchtower.logs FORMAT Native";
+    let frame = numbered(0, 10);
+    let within = Duration::from_millis(500);
+    let inserted = client.insert(insert, &[], [frame.payload()], within);
+    let (inserted, waiting) = tokio::join!(inserted, async {
+        silent.wait_for(|silent| *silent == 1).await.is_ok()
+    });
+    assert!(waiting);
+    assert_eq!(inserted.unwrap_err().kind(), Kind::Retryable);
+    let closed = silent.wait_for(|silent| *silent == 0);
+    let closed = tokio::time::timeout(Duration::from_secs(5), closed).await;
+    drop(closed.expect("in time").unwrap());
+}
+
 /// R-033, with a crash of the daemon and a restart of ClickHouse in between.
 #[tokio::test]
 async fn lost_answer_and_restarts_double_nothing() {
@@ -85,7 +129,7 @@ async fn what_is_missing_of_an_old_claim_is_added() {
     let insert = "INSERT INTO watchtower.logs FORMAT Native";
     let within = Duration::from_secs(10);
     direct
-        .insert(insert, &[], &[], [part.payload()], within)
+        .insert(insert, &[], [part.payload()], within)
         .await
         .unwrap();
 
@@ -165,6 +209,20 @@ async fn stale_socket_is_no_error() {
         sleep(Duration::from_millis(50)).await;
     }
     assert_eq!(query(&client, COUNT).await, "5,5");
+}
+
+/// the server closes the socket in the moment in which it is used.
+#[tokio::test]
+async fn request_without_any_answer_is_sent_once_more() {
+    let engine = TestEngine::start().await;
+    let proxy = proxy(&engine, Fault::Refuse).await;
+    let client = proxy.client(engine.endpoint().await);
+    let insert = "INSERT INTO watchtower.logs FORMAT Native";
+    let frame = numbered(0, 10);
+    let within = Duration::from_secs(10);
+    let inserted = client.insert(insert, &[], [frame.payload()], within);
+    assert_eq!(inserted.await.unwrap_err().kind(), Kind::Retryable);
+    assert_eq!(proxy.inserts(), 2);
 }
 
 /// a server whose zone is not UTC.

@@ -91,7 +91,7 @@ async fn view_has_the_collectors_columns() {
     let insert = "INSERT INTO watchtower.logs FORMAT Native";
     let within = std::time::Duration::from_secs(10);
     client
-        .insert(insert, &[], &[], [frame.payload()], within)
+        .insert(insert, &[], [frame.payload()], within)
         .await
         .unwrap();
     let row = "SELECT Timestamp > now64() - 60, TraceId, SeverityText, SeverityNumber, ServiceName, Body, \

@@ -6,7 +6,7 @@ use watchtower::api::{Order, Position, SearchQuery};
 use watchtower::frame::Frame;
 use watchtower::live::{Cursor, Filter, LevelSet, StoredRecord};
 use watchtower::record::Level;
-use watchtower::store::{Client, Kind, Reader, ReaderLimits};
+use watchtower::store::{Client, Kind, Param, Reader, ReaderLimits};
 
 use crate::support::engine::TestEngine;
 use crate::support::records::{NODE, frame, id_at, now_ms, record};
@@ -28,7 +28,7 @@ async fn insert(client: &Client, frame: &Frame) {
     let sql = "INSERT INTO watchtower.logs FORMAT Native";
     let within = Duration::from_secs(10);
     client
-        .insert(sql, &[], &[], [frame.payload()], within)
+        .insert(sql, &[], [frame.payload()], within)
         .await
         .unwrap();
 }
@@ -141,6 +141,9 @@ async fn filters_take_any_text_as_text() {
         "it's {p0:String}",
         "100% \\ back\\slash\\n",
         "tab\there",
+        "lines\r\nand\nmore\r",
+        "nul\0here",
+        "back`tick \"quoted\"",
         "'); DROP TABLE logs --",
         "Grün ÄÖÜ",
     ];
@@ -188,7 +191,7 @@ async fn filters_take_any_text_as_text() {
     let both = ["other's", "tab\t\\ \n", "checkout"];
     assert_eq!(
         search(filter(LevelSet::ALL, &both, &["production"], "")).await,
-        6
+        texts.len()
     );
     assert_eq!(
         search(filter(LevelSet::ALL, &both, &["staging"], "")).await,
@@ -197,6 +200,35 @@ async fn filters_take_any_text_as_text() {
     let severe = LevelSet::at_least(Level::Warn);
     assert_eq!(search(filter(severe, &[], &[], "")).await, 1);
     assert_eq!(search(filter(LevelSet::NONE, &[], &[], "")).await, 0);
+}
+
+#[tokio::test]
+async fn parameters_arrive_byte_for_byte() {
+    let engine = TestEngine::start().await;
+    let client = engine.client();
+    let texts: Vec<String> = (0..=0x17f_u32)
+        .filter_map(char::from_u32)
+        .map(|char| format!("{char}x{char}{char}"))
+        .chain(["".to_owned(), "\r\n--x\r\n".to_owned(), "\\N".to_owned()])
+        .collect();
+    let hex = |text: &str| -> String { text.bytes().map(|byte| format!("{byte:02X}")).collect() };
+    let within = Duration::from_secs(10);
+    let many = Param::texts("many", texts.iter().map(String::as_str));
+    let sql = "SELECT arrayStringConcat(arrayMap(one -> hex(one), {many:Array(String)}), ',')";
+    let answer = client.select(sql, &[], &[many], within).await.unwrap();
+    let sent: Vec<String> = texts.iter().map(|text| hex(text)).collect();
+    assert_eq!(String::from_utf8_lossy(&answer).trim_end(), sent.join(","));
+    for text in &texts {
+        let one = Param::text("one", text);
+        let sql = "SELECT hex({one:String})";
+        let answer = client.select(sql, &[], &[one], within).await;
+        let answer = answer.unwrap_or_else(|error| panic!("{text:?}: {error}"));
+        assert_eq!(
+            String::from_utf8_lossy(&answer).trim_end(),
+            hex(text),
+            "{text:?}"
+        );
+    }
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 // What the page's tests share: a browser, a daemon's address, and a proxy that breaks connections.
 //
 //   WATCHTOWER_URL         the web port of a running daemon that holds no logs and asks for no token
-//   WATCHTOWER_PLAYWRIGHT  a folder with node_modules/playwright-core, if that is not found from here
+//   WATCHTOWER_PLAYWRIGHT  a folder with node_modules/playwright-core, if it is not beside this file
 //   WATCHTOWER_CHROMIUM    the browser, /usr/bin/chromium by default
 
 import { createRequire } from 'node:module';
@@ -18,7 +18,11 @@ export const NAME = 'logs.lan';
 
 export const launch = () => chromium.launch({
   executablePath: process.env.WATCHTOWER_CHROMIUM ?? '/usr/bin/chromium',
-  args: ['--no-sandbox', `--host-resolver-rules=MAP ${NAME} 127.0.0.1`],
+  // Nothing but the page may use the network; the profile is new and empty, and is deleted afterwards.
+  args: [
+    '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
+    '--disable-component-update', '--disable-sync', `--host-resolver-rules=MAP ${NAME} 127.0.0.1`,
+  ],
 });
 
 const contexts = [];

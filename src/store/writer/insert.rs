@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::{Client, Error, Param};
+use super::super::{Client, Error};
 use crate::config;
 use crate::frame::{COLUMNS, Frame};
 
@@ -55,7 +55,7 @@ impl Insert {
         ]);
         let pieces = frames.iter().map(Frame::payload);
         self.client
-            .insert(&self.whole, &settings, &[], pieces, self.within)
+            .insert(&self.whole, &settings, pieces, self.within)
             .await
     }
 
@@ -67,11 +67,16 @@ impl Insert {
         let first = headers().map(|header| header.first_id).min().unwrap_or(0);
         let last = headers().map(|header| header.last_id).max().unwrap_or(0);
         let query_id = format!("watchtower-{}", crate::queue::token(frames));
-        let settings = with(&[("insert_deduplicate", "0"), ("query_id", &query_id)]);
-        let params = [Param::number("first", first), Param::number("last", last)];
+        let (first, last) = (first.to_string(), last.to_string());
+        let settings = with(&[
+            ("insert_deduplicate", "0"),
+            ("query_id", &query_id),
+            ("param_first", &first),
+            ("param_last", &last),
+        ]);
         let pieces = frames.iter().map(Frame::payload);
         self.client
-            .insert(&self.missing, &settings, &params, pieces, self.within)
+            .insert(&self.missing, &settings, pieces, self.within)
             .await
     }
 }
