@@ -144,7 +144,8 @@ pub struct Limits {
     pub connections: usize,
     /// Time a client has to send its request's headers.
     pub header_timeout: Period,
-    /// Time a client has to send its request's body.
+    /// Longest wait for more of a request's body. On the whole it must come at 4 KiB a second, with
+    /// this much time on top.
     pub body_timeout: Period,
     /// Longest wait for the queue before a sender is told to come back.
     pub commit_timeout: Period,

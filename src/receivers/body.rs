@@ -8,6 +8,7 @@ use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, EXPECT};
 use http_body_util::BodyExt;
+use tokio::time::{Instant, timeout_at};
 
 use super::reply::Reject;
 use crate::config::Limits;
@@ -17,6 +18,8 @@ use crate::intake::{Budget, Permit};
 /// connection reset while the client still sends.
 const DRAIN_BYTES: usize = 1 << 20;
 const DRAIN_TIME: Duration = Duration::from_millis(500);
+/// Bytes a second that a body comes at on the whole; a slower one holds memory for hours on end.
+const SLOWEST: u64 = 4 << 10;
 /// Step in which decompressed bytes are taken from the budget.
 const STEP: usize = 64 << 10;
 /// zstd window, as a power of two: 64 MiB, the most a body may have by default.
@@ -83,12 +86,18 @@ pub(super) async fn read(
         }
         return Err(too_large);
     }
-    let mut permit = budget.take(announced.unwrap_or(0))?;
+    // Whether there is room is asked at once, but room is taken as bytes come: a client that only
+    // announces them holds nothing.
+    drop(budget.take(announced.unwrap_or(0))?);
+    let mut permit = budget.take(0)?;
     let idle = limits.body_timeout.duration();
+    let started = Instant::now();
     let mut bytes = BytesMut::new();
     let mut first: Option<Bytes> = None;
     loop {
-        let next = tokio::time::timeout(idle, body.frame());
+        let received = bytes.len() + first.as_ref().map_or(0, Bytes::len);
+        let due = started + idle + Duration::from_secs(received as u64 / SLOWEST);
+        let next = timeout_at(due.min(Instant::now() + idle), body.frame());
         let frame = match next.await.map_err(|_| Reject::BodyTimeout(idle))? {
             None => break,
             Some(Ok(frame)) => frame,
@@ -101,7 +110,7 @@ pub(super) async fn read(
         let Ok(data) = frame.into_data() else {
             continue;
         };
-        let total = data.len() + bytes.len() + first.as_ref().map_or(0, Bytes::len);
+        let total = received + data.len();
         if total > limit {
             drain(body).await;
             return Err(too_large);
@@ -223,6 +232,7 @@ fn inflate(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use futures_util::StreamExt;
     use std::io::Write;
 
     fn gzip(bytes: &[u8]) -> Vec<u8> {
@@ -234,6 +244,52 @@ mod tests {
     fn unpack(coding: Coding, bytes: Vec<u8>, limit: usize) -> Result<Bytes, Reject> {
         let budget = Budget::new(1 << 20);
         decompress(coding, bytes.into(), limit, &mut budget.take(0).unwrap())
+    }
+
+    /// Reads a body that announces 100 KiB and sends pieces of so many bytes, one every 20 seconds.
+    async fn read_slowly(piece: usize, count: usize, budget: &Budget) -> Result<Bytes, Reject> {
+        let pieces = futures_util::stream::iter(0..count).then(move |_| async move {
+            tokio::time::sleep(Duration::from_secs(20)).await;
+            Ok::<_, std::convert::Infallible>(Bytes::from(vec![7; piece]))
+        });
+        let headers = HeaderMap::from_iter([(CONTENT_LENGTH, (100 << 10).into())]);
+        let body = Body::from_stream(pieces);
+        let read = read(&headers, body, &Limits::default(), budget).await;
+        read.map(|(bytes, _permit)| bytes)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_is_only_announced_holds_no_memory() {
+        let budget = Budget::new(1 << 20);
+        let slow = read_slowly(1 << 10, 9, &budget);
+        let after = |seconds| tokio::time::sleep(Duration::from_secs(seconds));
+        tokio::pin!(slow);
+        for (seconds, used) in [(10, 0), (15, 1 << 10)] {
+            tokio::select! {
+                read = &mut slow => panic!("{read:?}"),
+                () = after(seconds) => assert_eq!(budget.used(), used),
+            }
+        }
+        let full = budget.take((1 << 20) - budget.used()).unwrap();
+        assert!(matches!(
+            read_slowly(1, 1, &budget).await,
+            Err(Reject::Unavailable(_))
+        ));
+        drop(full);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_trickles_in_is_given_up() {
+        let budget = Budget::new(1 << 20);
+        let steady = read_slowly(80 << 10, 1, &budget).await;
+        assert_eq!(steady.map(|bytes| bytes.len()), Ok(80 << 10));
+        let steady = read_slowly(100 << 10, 5, &budget).await;
+        assert_eq!(steady.map(|bytes| bytes.len()), Ok(500 << 10));
+        let started = Instant::now();
+        let trickling = read_slowly(1, 1000, &budget).await;
+        assert!(matches!(trickling, Err(Reject::BodyTimeout(_))));
+        assert_eq!(started.elapsed(), Duration::from_secs(30));
+        assert_eq!(budget.used(), 0);
     }
 
     #[test]

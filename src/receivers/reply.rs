@@ -105,7 +105,9 @@ impl Reject {
             }
             Reject::Method => "only POST is accepted here".to_owned(),
             Reject::BodyTimeout(idle) => {
-                format!("no byte of the body came for {idle:?}; see `limits.body_timeout`")
+                format!(
+                    "the body came too slowly, or nothing of it for {idle:?}; see `limits.body_timeout`"
+                )
             }
         };
         bounded(text)
