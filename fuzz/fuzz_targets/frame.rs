@@ -1,4 +1,5 @@
-//! Frames: any bytes as one; and any bytes as the block of one whose header and checksums fit.
+//! Frames: any bytes as one; and any bytes as the block of one whose header and checksums
+//! fit; and blocks of ours with bytes changed.
 
 #![no_main]
 
@@ -8,4 +9,5 @@ use watchtower_fuzz::frames;
 fuzz_target!(|data: &[u8]| {
     frames::check_bytes(data);
     frames::check_payload(data);
+    frames::check_changed(data);
 });

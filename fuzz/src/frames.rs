@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use watchtower::frame::{Block, BlockBuilder, Frame, ID_STEP, Seal};
+use watchtower::receivers::decode::decode_native;
 
 use super::*;
 
@@ -95,6 +96,30 @@ pub fn check_payload(data: &[u8]) {
         out.extend_from_slice(payload);
     });
     check_block(&frame);
+}
+
+/// A block that a builder made out of native JSON, with a few bytes changed: the first byte says how
+/// many, each change is three bytes (where, in two of them, and what), and the body follows.
+pub fn check_changed(data: &[u8]) {
+    let Some((&count, rest)) = data.split_first() else {
+        return;
+    };
+    let Some((changes, body)) = rest.split_at_checked(3 * usize::from(count % 8)) else {
+        return;
+    };
+    let mut builder = BlockBuilder::new();
+    let context = context(Receiver::Json, USUAL);
+    if decode_native(body, &context, &mut builder).is_err() || builder.is_empty() {
+        return;
+    }
+    let mut payload = vec![Receiver::Json as u8];
+    payload.extend_from_slice(&builder.seal(&usual_seal()).payload());
+    for change in changes.chunks_exact(3) {
+        let place = usize::from(change[0]) << 8 | usize::from(change[1]);
+        let place = place % payload.len();
+        payload[place] = change[2];
+    }
+    check_payload(&payload);
 }
 
 /// The count of rows that a block itself tells: the second varint.
