@@ -1,6 +1,9 @@
 //! The one HTTP server behind every listener: accepts, speaks TLS where set, serves HTTP/1.1 and
 //! HTTP/2 (also in clear text with prior knowledge) and ends in bounded time.
 
+mod opening;
+#[cfg(test)]
+mod tests;
 mod tls;
 
 use std::net::SocketAddr;
@@ -20,6 +23,7 @@ use tokio_util::task::TaskTracker;
 use tower::Layer;
 use tracing::{debug, warn};
 
+use opening::Opening;
 pub use tls::{Error as TlsError, acceptor};
 
 /// Bytes a client may send ahead on one HTTP/2 stream, and on one connection: a large OTLP export
@@ -146,7 +150,7 @@ impl Server {
             .keep_alive_interval(PING_EVERY)
             .keep_alive_timeout(PING_TIMEOUT);
         let connection = builder.serve_connection_with_upgrades(
-            TokioIo::new(stream),
+            TokioIo::new(Opening::new(stream, self.header_timeout)),
             TowerToHyperService::new(service),
         );
         tokio::pin!(connection);
