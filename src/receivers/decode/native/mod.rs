@@ -12,6 +12,9 @@ use super::{DecodeError, Outcome};
 use crate::normalize::{Attributes, Context, Emitter, Expands, Shared};
 use crate::record::Sink;
 
+/// Bytes that may be read a second time whatever the size of the body; a millisecond's work.
+const PATIENCE: usize = 1 << 20;
+
 /// Reads JSON records and hands them to the sink. A damaged record costs itself: reading goes on
 /// with the next line that can begin a record.
 ///
@@ -35,7 +38,7 @@ pub fn decode_native(
         index: 0,
         any_readable: false,
         damage: None,
-        patience: body.len().saturating_mul(2),
+        patience: PATIENCE.saturating_add(body.len().saturating_mul(2)),
     };
     walk.body(&mut reader)?;
     let Walk {
