@@ -24,8 +24,9 @@ const SLOWEST: u64 = 4 << 10;
 const STEP: usize = 64 << 10;
 /// zstd window, as a power of two: 64 MiB, the most a body may have by default.
 const ZSTD_WINDOW_LOG_MAX: u32 = 26;
-/// Bodies above this are decompressed off the runtime's own thread.
-const LONG_WORK: usize = 256 << 10;
+/// Bodies above this are decompressed off the runtime's own thread: they may unpack to a thousand
+/// times their size.
+const LONG_UNPACKING: usize = 32 << 10;
 
 /// A content coding that is understood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -180,7 +181,7 @@ pub(super) fn decompress(
             inflate(decoder, "zstd", bytes.len(), limit, permit)
         }
     };
-    if bytes.len() > LONG_WORK {
+    if bytes.len() > LONG_UNPACKING {
         tokio::task::block_in_place(work)
     } else {
         work()

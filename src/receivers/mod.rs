@@ -30,6 +30,10 @@ use crate::telemetry::Metrics;
 use decode::{DecodeError, Outcome};
 use reply::Reject;
 
+/// Bodies above this are walked off the runtime's own thread: a few of 64 MiB would otherwise keep
+/// everybody else waiting for a second.
+const LONG_WALK: usize = 256 << 10;
+
 /// What the receivers share.
 #[derive(Clone)]
 pub struct Door {
@@ -80,9 +84,15 @@ impl Door {
         walk: impl FnOnce(&[u8], &Context, &mut BlockBuilder) -> Result<Outcome, DecodeError>,
     ) -> Result<(Outcome, Receipt), Reject> {
         let context = Context::new(receiver, unix_nanos(), &self.config);
-        let added = self
-            .intake
-            .add(permit, |builder| walk(&body, &context, builder));
+        let add = || {
+            self.intake
+                .add(permit, |builder| walk(&body, &context, builder))
+        };
+        let added = if body.len() > LONG_WALK {
+            tokio::task::block_in_place(add)
+        } else {
+            add()
+        };
         // The body is copied into the frame; holding it while the commit is under way would double
         // the memory of every request that waits.
         drop(body);
