@@ -32,8 +32,11 @@ const STREAM_WINDOW: u32 = 1 << 20;
 const CONNECTION_WINDOW: u32 = 4 << 20;
 /// Calls one HTTP/2 connection may have under way.
 const STREAMS: u32 = 1024;
-/// Bytes of one request's headers.
-const HEADER_BYTES: u32 = 64 << 10;
+/// Bytes of one request's headers with HTTP/1.1.
+const HEADER_BYTES: usize = 64 << 10;
+/// The same with HTTP/2, where a connection may have headers for all its streams under way. gRPC's
+/// own limit is 8 KiB.
+const STREAM_HEADER_BYTES: u32 = 16 << 10;
 /// After this much silence an HTTP/2 client is asked whether it is still there.
 const PING_EVERY: Duration = Duration::from_secs(30);
 const PING_TIMEOUT: Duration = Duration::from_secs(20);
@@ -140,13 +143,13 @@ impl Server {
             .http1()
             .timer(TokioTimer::new())
             .header_read_timeout(self.header_timeout)
-            .max_buf_size(HEADER_BYTES as usize)
+            .max_buf_size(HEADER_BYTES)
             .http2()
             .timer(TokioTimer::new())
             .initial_stream_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW)
             .max_concurrent_streams(STREAMS)
-            .max_header_list_size(HEADER_BYTES)
+            .max_header_list_size(STREAM_HEADER_BYTES)
             .keep_alive_interval(PING_EVERY)
             .keep_alive_timeout(PING_TIMEOUT);
         let connection = builder.serve_connection_with_upgrades(
