@@ -11,6 +11,7 @@ pub mod frame;
 pub mod intake;
 pub mod live;
 pub mod normalize;
+pub mod query;
 pub mod queue;
 pub mod receivers;
 pub mod record;

@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use collected::{Collected, Row};
 use expected_rows as expected;
+use watchtower::config::Digits;
 use watchtower::normalize::{Context, Limits};
 use watchtower::receivers::decode::fuzzing::{level_of_number, level_of_text};
 use watchtower::receivers::decode::{DecodeError, Outcome};

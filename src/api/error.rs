@@ -5,6 +5,8 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
 
+use crate::query::Fault;
+
 /// What went wrong, for programs and for people: `{code, text, hint, position}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ApiError {
@@ -53,11 +55,26 @@ impl ApiError {
         self
     }
 
+    /// Says where in the query it is wrong, in bytes.
+    #[must_use]
+    pub fn position(mut self, position: usize) -> Self {
+        self.position = Some(position);
+        self
+    }
+
     /// Asks to come back after so many seconds.
     #[must_use]
     pub fn retry_after(mut self, seconds: u32) -> Self {
         self.retry_after = Some(seconds);
         self
+    }
+}
+
+impl From<Fault> for ApiError {
+    fn from(fault: Fault) -> Self {
+        let mut error = ApiError::bad_request(fault.text).position(fault.position);
+        error.hint = fault.hint;
+        error
     }
 }
 

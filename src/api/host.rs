@@ -48,7 +48,7 @@ pub(super) async fn require(
 }
 
 /// The host that a request names: in its target with HTTP/2, in a header before.
-pub(super) fn named<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Option<&'a str> {
+pub(crate) fn named<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Option<&'a str> {
     let authority = uri.authority().map(Authority::as_str);
     authority.or_else(|| headers.get(header::HOST)?.to_str().ok())
 }

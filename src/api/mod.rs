@@ -28,6 +28,7 @@ use axum::routing::{get, post};
 use futures_util::future::BoxFuture;
 
 pub use error::ApiError;
+pub(crate) use host::named as named_host;
 pub use search::{Order, Position, SearchBackend, SearchError, SearchPage, SearchQuery};
 pub use status::{Meta, Ports, Status, StoreStatus};
 
@@ -106,6 +107,31 @@ pub fn router(state: ApiState) -> Router {
         .route("/readyz", get(status::readyz))
         .merge(readers)
         .with_state(state)
+}
+
+/// Answers a path that there is not.
+#[must_use]
+pub fn unknown_path(request: &axum::extract::Request) -> ApiError {
+    let path: String = request.uri().path().chars().take(200).collect();
+    ApiError::new(
+        http::StatusCode::NOT_FOUND,
+        "not_found",
+        format!("nothing at {path}"),
+    )
+    .hint(
+        "the page is at /, the API under /api/; logs are taken by POST /api/logs (plain JSON) and \
+         POST /v1/logs (OTLP)",
+    )
+}
+
+/// Answers a method that a path does not have; the `Allow` header says which it has.
+pub async fn unknown_method(method: http::Method) -> ApiError {
+    ApiError::new(
+        http::StatusCode::METHOD_NOT_ALLOWED,
+        "method_not_allowed",
+        format!("{method} is not for this path"),
+    )
+    .hint("the header `Allow` says which methods are; logs are taken by POST /api/logs and POST /v1/logs")
 }
 
 async fn time_out(

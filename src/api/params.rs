@@ -1,17 +1,17 @@
-//! Query parameters: the filter that the stream and the search share, numbers and times.
+//! Parameters of requests: the query that the stream and the search share, numbers and times.
 
 use jiff::Timestamp;
 
 use super::ApiError;
-use crate::live::{Filter, LevelSet};
+use crate::query::{Column, LevelSet, Query};
 use crate::record::Level;
 
 /// Longest text of one parameter.
 const MAX_VALUE_BYTES: usize = 4 << 10;
 /// Most services or environments of a filter.
 const MAX_NAMES: usize = 100;
-/// Parameters of a filter.
-const FILTER: [&str; 5] = ["level", "min_level", "service", "environment", "text"];
+/// Parameters of a query, its plain shorthands among them.
+const FILTER: [&str; 6] = ["q", "level", "min_level", "service", "environment", "text"];
 
 /// The parameters of one request.
 pub(super) struct Params(Vec<(String, String)>);
@@ -26,7 +26,8 @@ impl Params {
                 let error = ApiError::bad_request(format!("there is no parameter `{name}`"));
                 return Err(error.hint(format!("parameters are {names}")));
             }
-            if value.len() > MAX_VALUE_BYTES {
+            // A query says itself where it is too long.
+            if name != "q" && value.len() > MAX_VALUE_BYTES {
                 return Err(ApiError::bad_request(format!(
                     "parameter `{name}` has {} bytes; {MAX_VALUE_BYTES} are allowed",
                     value.len()
@@ -67,9 +68,9 @@ impl Params {
         Ok(number.min(most))
     }
 
-    /// `level` (one or more, comma-separated or repeated), `min_level`, `service`, `environment`
-    /// (may be repeated) and `text`.
-    pub(super) fn filter(&self) -> Result<Filter, ApiError> {
+    /// `q`, and its shorthands: `level` (one or more, comma-separated or repeated), `min_level`,
+    /// `service`, `environment` (may be repeated) and `text`. A record must match all of them.
+    pub(super) fn query(&self) -> Result<Query, ApiError> {
         let mut levels = LevelSet::ALL;
         if self.get("level").is_some() {
             levels = LevelSet::NONE;
@@ -80,24 +81,29 @@ impl Params {
         if let Some(name) = self.get("min_level") {
             levels = levels.and(LevelSet::at_least(level(name)?));
         }
-        let names = |parameter| -> Result<Vec<String>, ApiError> {
-            let names: Vec<_> = self.all(parameter).map(str::to_owned).collect();
-            if names.len() > MAX_NAMES {
-                let text = format!(
-                    "`{parameter}` is given {} times; {MAX_NAMES} are allowed",
-                    names.len()
-                );
-                return Err(ApiError::bad_request(text));
-            }
-            Ok(names)
-        };
-        let text = self.get("text").unwrap_or_default().to_owned();
-        Ok(Filter::new(
-            levels,
-            names("service")?,
-            names("environment")?,
-            text,
-        ))
+        let q = Query::parse(self.get("q").unwrap_or_default())?;
+        Ok(Query::levels(levels)
+            .and(Query::one_of(Column::Service, &self.names("service")?))
+            .and(Query::one_of(
+                Column::Environment,
+                &self.names("environment")?,
+            ))
+            .and(Query::message(self.get("text").unwrap_or_default()))
+            .and(q))
+    }
+
+    fn names(&self, parameter: &str) -> Result<Vec<String>, ApiError> {
+        let mut names: Vec<_> = self.all(parameter).map(str::to_owned).collect();
+        if names.len() > MAX_NAMES {
+            let text = format!(
+                "`{parameter}` is given {} times; {MAX_NAMES} are allowed",
+                names.len()
+            );
+            return Err(ApiError::bad_request(text));
+        }
+        names.sort();
+        names.dedup();
+        Ok(names)
     }
 
     /// A time in nanoseconds since the epoch: RFC 3339, a number (seconds to nanoseconds, by its
@@ -197,8 +203,8 @@ mod tests {
     }
 
     #[test]
-    fn filters_are_read() {
-        let filter = params(&[
+    fn shorthands_become_one_query_with_q() {
+        let query = params(&[
             ("level", "warn,ERROR"),
             ("level", "fatal"),
             ("min_level", "error"),
@@ -206,22 +212,22 @@ mod tests {
             ("service", "a"),
             ("environment", ""),
             ("text", "x y"),
+            ("q", "user:5 OR z"),
         ])
-        .filter()
+        .query()
         .unwrap();
-        let levels: Vec<_> = filter.levels().iter().collect();
-        assert_eq!(levels, [Level::Error, Level::Fatal]);
-        assert_eq!(filter.services(), ["a", "b"]);
-        assert!(filter.environments().is_empty());
-        assert_eq!(filter.text(), "x y");
-        assert!(params(&[]).filter().unwrap().is_everything());
+        assert_eq!(
+            query.to_string(),
+            r#"level>=error service:(a OR b) "x y" (user:5 OR z)"#
+        );
+        assert!(params(&[]).query().unwrap().is_everything());
     }
 
     #[test]
     fn what_is_not_known_is_refused() {
-        let unknown = Params::new(vec![("q".into(), "x".into())], &[]);
+        let unknown = Params::new(vec![("filter".into(), "x".into())], &[]);
         assert!(unknown.is_err());
-        assert!(params(&[("level", "loud")]).filter().is_err());
+        assert!(params(&[("level", "loud")]).query().is_err());
         assert!(params(&[("limit", "-1")]).number("limit", 1, 2).is_err());
         assert_eq!(params(&[("limit", "99")]).number("limit", 1, 2).unwrap(), 2);
     }

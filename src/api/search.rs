@@ -3,15 +3,16 @@
 use std::str::FromStr;
 use std::time::Instant;
 
-use axum::extract::{Query, State};
+use axum::extract::{Query as Pairs, State};
 use axum::response::{IntoResponse, Response};
 use futures_util::future::BoxFuture;
 use http::{HeaderValue, header};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::params::Params;
 use super::{ApiError, ApiState};
-use crate::live::{Filter, StoredRecord};
+use crate::live::StoredRecord;
+use crate::query::Query;
 
 const DEFAULT_LIMIT: usize = 200;
 const MAX_LIMIT: usize = 1_000;
@@ -61,7 +62,7 @@ impl FromStr for Position {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchQuery {
     /// Which records.
-    pub filter: Filter,
+    pub query: Query,
     /// Earliest event time, inclusive, nanoseconds since the epoch.
     pub from: Option<i64>,
     /// Latest event time, exclusive.
@@ -124,12 +125,13 @@ impl From<SearchError> for ApiError {
 
 pub(super) async fn get(
     State(state): State<ApiState>,
-    Query(pairs): Query<Vec<(String, String)>>,
+    Pairs(pairs): Pairs<Vec<(String, String)>>,
 ) -> Result<Response, ApiError> {
     let started = Instant::now();
     let query = read(&Params::new(pairs, &KNOWN)?, jiff::Timestamp::now())?;
+    let understood = query.query.to_json();
     let page = state.search.search(query).await?;
-    Ok(answer(&page, started))
+    Ok(answer(&page, &understood, started))
 }
 
 pub(super) fn read(params: &Params, now: jiff::Timestamp) -> Result<SearchQuery, ApiError> {
@@ -146,7 +148,7 @@ pub(super) fn read(params: &Params, now: jiff::Timestamp) -> Result<SearchQuery,
         }
     };
     Ok(SearchQuery {
-        filter: params.filter()?,
+        query: params.query()?,
         from: params.time("from", now)?,
         to: params.time("to", now)?,
         before,
@@ -156,7 +158,7 @@ pub(super) fn read(params: &Params, now: jiff::Timestamp) -> Result<SearchQuery,
     })
 }
 
-fn answer(page: &SearchPage, started: Instant) -> Response {
+fn answer(page: &SearchPage, understood: &Value, started: Instant) -> Response {
     let mut body = b"{\"records\":[".to_vec();
     for (i, record) in page.records.iter().enumerate() {
         if i > 0 {
@@ -170,6 +172,7 @@ fn answer(page: &SearchPage, started: Instant) -> Response {
     });
     let next = last.filter(|_| page.has_more).map(|next| next.to_string());
     let rest = json!({
+        "q": understood,
         "next": next,
         "searched_to": page.searched_to.map(|at| at.to_string()),
         "complete": page.complete,

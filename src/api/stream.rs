@@ -67,7 +67,7 @@ fn read(params: &Params, headers: &HeaderMap) -> Result<Subscribe, ApiError> {
         .or(params.get("after"));
     let rate = params.number("rate", DEFAULT_RATE, MAX_RATE)?.max(1);
     Ok(Subscribe {
-        filter: params.filter()?,
+        query: params.query()?,
         rate: u32::try_from(rate).unwrap_or(u32::MAX),
         backlog: params.number("backlog", DEFAULT_BACKLOG, MAX_BACKLOG)?,
         after: after.map(str::to_owned),

@@ -351,8 +351,10 @@ async fn a_search_is_read_and_answered() {
         })
     );
     assert_eq!((asked.order, asked.limit), (Order::Oldest, 1000));
-    assert_eq!(asked.filter.services(), ["a", "b"]);
-    assert_eq!(asked.filter.text(), "é x");
+    assert_eq!(
+        asked.query.to_string(),
+        r#"level>=error service:(a OR b) "é x""#
+    );
 }
 
 #[tokio::test]

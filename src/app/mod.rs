@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use axum::Router;
+use axum::response::IntoResponse as _;
 use axum::routing::get;
 use sd_notify::NotifyState;
 use tokio::net::TcpListener;
@@ -26,6 +27,7 @@ use tracing::{error, info, warn};
 use crate::api::{ApiParts, ApiState, Meta, Ports};
 use crate::config::Config;
 use crate::engine::Engine;
+use crate::intake::resends::Resends;
 use crate::intake::{Ids, Intake, unix_millis};
 use crate::live::{Cursor, Hub, HubConfig, Seats};
 use crate::queue::dead::DeadLetters;
@@ -48,7 +50,6 @@ const COMMIT_GRACE: Duration = Duration::from_secs(5);
 const STORE_GRACE: Duration = Duration::from_secs(10);
 /// How long the queue may take to make its last writes durable.
 const QUEUE_GRACE: Duration = Duration::from_secs(5);
-
 /// How long the engine may take to end; it is killed before that.
 const ENGINE_GRACE: Duration = Duration::from_secs(20);
 
@@ -121,6 +122,7 @@ async fn serve(config: Arc<Config>) -> anyhow::Result<ExitCode> {
             config.state_dir.display()
         )
     })?;
+    let resends = known_requests(&config, &queue).await;
     let (engine, client) = connect(&config)?;
     let dead = DeadLetters::open(&config.state_dir.join(queue::dead::DIR))?;
     let writer = Writer::new(queue.clone(), client.clone(), dead.clone(), &config);
@@ -152,14 +154,8 @@ async fn serve(config: Arc<Config>) -> anyhow::Result<ExitCode> {
     let stop = CancellationToken::new();
     let (health, health_service) = tonic_health::server::health_reporter();
     report_health(&health, ServingStatus::Serving).await;
-    let limits = &config.limits;
-    let server = Server::new(
-        limits.connections,
-        limits.header_timeout.duration(),
-        tls,
-        stop.clone(),
-    );
-    let door = Door::new(Arc::clone(&config), intake.clone(), metrics);
+    let server = Server::new(&config.limits, tls, stop.clone());
+    let door = Door::new(Arc::clone(&config), intake.clone(), metrics, resends);
     let otlp = otlp_router(&door, health_service);
     let web = web_router(&config, &door, &overview, ports);
     info!(
@@ -207,6 +203,16 @@ async fn serve(config: Arc<Config>) -> anyhow::Result<ExitCode> {
     } else {
         ExitCode::FAILURE
     })
+}
+
+/// The requests that were accepted before the start: those in the journal and those in the queue.
+async fn known_requests(config: &Config, queue: &Queue) -> Resends {
+    let resends = Resends::open(&config.state_dir, &config.intake);
+    match queue.digests(resends.since()).await {
+        Ok(known) => resends.learn(known),
+        Err(error) => warn!(%error, "the queue does not say which requests are in it"),
+    }
+    resends
 }
 
 fn start_hub(
@@ -264,9 +270,18 @@ fn web_router(config: &Config, door: &Door, overview: &Overview, ports: Ports) -
         host_names: vec![host_name()],
     };
     let overview = overview.clone();
+    let otlp = door.clone();
+    let unknown_path = move |request| async move {
+        match otlp.unknown_path(request).await {
+            Ok(answer) => answer,
+            Err(request) => crate::api::unknown_path(&request).into_response(),
+        }
+    };
     crate::api::router(ApiState::new(parts))
         .merge(door.web_router())
         .route("/metrics", get(move || overview.clone().metrics()))
+        .fallback(unknown_path)
+        .method_not_allowed_fallback(crate::api::unknown_method)
 }
 
 fn meta(config: &Config, ports: Ports) -> Meta {

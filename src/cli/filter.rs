@@ -1,10 +1,14 @@
-//! The filters that `tail` and `search` share.
+//! The query that `tail` and `search` share, and its shorthands.
 
 use clap::Args;
 
 /// Which records to show. They must match all of these, and of one that is given several times, any.
 #[derive(Debug, Args)]
 pub(super) struct FilterArgs {
+    /// What to look for, as in the page's query box: `timeout`, `service:api* level>=warn`,
+    /// `http.status_code>=500`, `-healthz` (after `--`), `/regex/`
+    #[arg(value_name = "QUERY")]
+    query: Vec<String>,
     /// Level: trace, debug, info, warn, error, fatal or unspecified; may be given several times
     #[arg(long, short, value_name = "LEVEL", value_delimiter = ',')]
     level: Vec<String>,
@@ -29,6 +33,8 @@ impl FilterArgs {
         let mut add = |name, values: &[String]| {
             query.extend(values.iter().map(|value| (name, value.clone())))
         };
+        let words = Some(self.query.join(" ")).filter(|words| !words.is_empty());
+        add("q", words.as_slice());
         add("level", &self.level);
         add("min_level", self.min_level.as_slice());
         add("service", &self.service);

@@ -6,6 +6,7 @@ mod filter;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod line;
+mod queue;
 mod search;
 mod send;
 mod sql;
@@ -77,6 +78,8 @@ enum Command {
     Search(search::SearchArgs),
     /// Run a query on the stored records, with ClickHouse's own SQL
     Sql(sql::SqlArgs),
+    /// Look at what waits on the disk, and at records that ClickHouse refused
+    Queue(queue::QueueArgs),
     /// Print the statements that make the tables
     Schema,
     /// Send one log to a running daemon, to try it
@@ -97,6 +100,7 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Tail(args) => wait_for(tail::run(args)),
         Command::Search(args) => wait_for(search::run(args)),
         Command::Sql(args) => wait_for(sql::run(args, cli.config.load()?)),
+        Command::Queue(args) => wait_for(queue::run(args, cli.config.load()?)),
         Command::Schema => sql::schema(&cli.config.load()?),
         Command::Send(args) => wait_for(send::run(args)),
         Command::Engine(args) => {

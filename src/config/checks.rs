@@ -24,6 +24,8 @@ const MAX_FRAME_ROWS: usize = 1 << 20;
 const MAX_FRAME: ByteSize = ByteSize::mib(256);
 /// Below this the engine does not start, or fails its first merge.
 const MIN_ENGINE_MEMORY: ByteSize = ByteSize::mib(256);
+/// How long an OpenTelemetry SDK waits for an answer before it sends the batch again.
+const SENDER_PATIENCE: Period = Period::secs(10);
 /// No wait of the daemon is meant to be longer; a greater value is a unit mistaken.
 const MAX_WAIT: Period = Period::secs(3_600);
 
@@ -50,6 +52,7 @@ pub(super) fn conflicts(config: &Config) -> Vec<Conflict> {
     let mut found = Found(Vec::new());
     ports(config, &mut found);
     auth_and_tls(config, &mut found);
+    otlp_and_cors(config, &mut found);
     limits(config, &mut found);
     queue(config, &mut found);
     store_and_engine(config, &mut found);
@@ -147,6 +150,28 @@ fn auth_and_tls(config: &Config, found: &mut Found) {
     );
 }
 
+fn otlp_and_cors(config: &Config, found: &mut Found) {
+    found.unless(config.otlp.path_is_good(), &["otlp.path"], || {
+        format!(
+            "is \"{}\"; write a path such as /v1/logs, without a slash at its end",
+            config.otlp.path
+        )
+    });
+    let cors = &config.cors;
+    let is_origin = |origin: &String| {
+        let host = origin.split_once("://").map(|(_, host)| host);
+        let whole = host.is_some_and(|host| !host.trim_end_matches('/').contains('/'));
+        (whole || origin == "*") && origin.matches('*').count() <= 1
+    };
+    found.unless(cors.origins.iter().all(is_origin), &["cors.origins"], || {
+        "holds what is not an origin; write scheme and host, such as https://app.example.com, with at most one *".to_owned()
+    });
+    let is_name = |name: &String| http::HeaderName::from_bytes(name.as_bytes()).is_ok();
+    found.unless(cors.headers.iter().all(is_name), &["cors.headers"], || {
+        "holds what is not the name of a header; write names such as x-api-key".to_owned()
+    });
+}
+
 fn limits(config: &Config, found: &mut Found) {
     let limits = &config.limits;
     found.at_least("limits.body", limits.body, ByteSize::bytes(1 << 10));
@@ -162,6 +187,7 @@ fn limits(config: &Config, found: &mut Found) {
     found.within("limits.value", limits.value, "limits.body", limits.body);
     found.number("limits.attributes", limits.attributes, 1, 65_536);
     found.number("limits.connections", limits.connections, 1, 1_000_000);
+    found.number("limits.streams", limits.streams as usize, 1, 1_000_000);
     found.wait("limits.header_timeout", limits.header_timeout);
     found.wait("limits.body_timeout", limits.body_timeout);
     found.wait("limits.commit_timeout", limits.commit_timeout);
@@ -183,6 +209,13 @@ fn limits(config: &Config, found: &mut Found) {
         intake.frame_bytes,
         "limits.in_flight",
         limits.in_flight,
+    );
+    found.wait("intake.dedup_window", intake.dedup_window);
+    found.number(
+        "intake.dedup_requests",
+        intake.dedup_requests,
+        1,
+        100_000_000,
     );
     found.number(
         "intake.commits_in_flight",
@@ -341,6 +374,12 @@ pub(super) fn warnings(config: &Config) -> Vec<String> {
     let tokens = !config.auth.ingest_tokens.is_empty() || !config.auth.read_tokens.is_empty();
     if tokens && config.tls.cert_file.is_none() && takes_logs.into_iter().any(open) {
         warnings.push("tokens cross the network unencrypted; set tls.cert_file and tls.key_file, or put a proxy with TLS in front".to_owned());
+    }
+    if config.limits.commit_timeout >= SENDER_PATIENCE {
+        warnings.push(format!(
+            "limits.commit_timeout is {}: senders give up after about {SENDER_PATIENCE} and send again what may have been stored",
+            config.limits.commit_timeout
+        ));
     }
     if config.intake.ack == Ack::Received {
         warnings.push(

@@ -226,7 +226,9 @@ impl<'a> Loader<'a> {
                     .map(|item| Node::Scalar(item.to_owned()))
                     .collect(),
             ),
-            Kind::Number(_) | Kind::Optional | Kind::Text => Node::Scalar(text.to_owned()),
+            Kind::Number(_) | Kind::Switch | Kind::Optional | Kind::Text => {
+                Node::Scalar(text.to_owned())
+            }
         };
         match value_of(&kind, &node, &|text| Ok(text.to_owned())) {
             Ok(Some(value)) => self.set(key.to_owned(), value, Place::Flag),
@@ -358,6 +360,11 @@ fn value_of(
             Err(_) => Err(format!(
                 "\"{text}\" is not a whole number; write it like {example}"
             )),
+        },
+        (Kind::Switch, Value::String(text)) => match text.trim() {
+            "true" => Ok(Some(Value::Bool(true))),
+            "false" => Ok(Some(Value::Bool(false))),
+            _ => Err(format!("\"{text}\" is not a switch; write true or false")),
         },
         _ => Ok(Some(value)),
     }

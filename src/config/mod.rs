@@ -7,6 +7,7 @@ mod checks;
 mod expand;
 mod fault;
 mod load;
+mod otlp;
 mod redis_url;
 mod schema;
 mod secret;
@@ -16,6 +17,7 @@ mod units;
 
 pub use fault::{Fault, Faults, Origin};
 pub use load::{find_file, load, load_text};
+pub use otlp::{Cors, Digits, Levels, OtherSignals, Otlp};
 pub use secret::Secret;
 pub use sections::*;
 pub use units::{ByteSize, Period};

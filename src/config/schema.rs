@@ -9,6 +9,8 @@ use super::Config;
 pub(super) enum Kind {
     /// A whole number without a unit; the default, as an example.
     Number(String),
+    /// `true` or `false`.
+    Switch,
     /// A list.
     List,
     /// Anything that may be left out.
@@ -45,6 +47,7 @@ impl Schema {
                 return;
             }
             Value::Number(number) => Kind::Number(number.to_string()),
+            Value::Bool(_) => Kind::Switch,
             Value::Sequence(_) => Kind::List,
             Value::Null => Kind::Optional,
             _ => Kind::Text,

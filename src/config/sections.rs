@@ -9,7 +9,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::units::{self, serde_as_text};
-use super::{ByteSize, Period, Secret};
+use super::{ByteSize, Cors, Levels, Otlp, Period, Secret};
 
 /// The whole configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -27,6 +27,12 @@ pub struct Config {
     pub auth: Auth,
     /// TLS on the listeners.
     pub tls: Tls,
+    /// OTLP over gRPC and HTTP.
+    pub otlp: Otlp,
+    /// Web pages of other origins that may send logs.
+    pub cors: Cors,
+    /// How levels are read.
+    pub levels: Levels,
     /// Bounds on what a client may send.
     pub limits: Limits,
     /// Acknowledgement and group commit.
@@ -51,6 +57,9 @@ impl Default for Config {
             listen: Listen::default(),
             auth: Auth::default(),
             tls: Tls::default(),
+            otlp: Otlp::default(),
+            cors: Cors::default(),
+            levels: Levels::default(),
             limits: Limits::default(),
             intake: Intake::default(),
             queue: QueueConfig::default(),
@@ -142,10 +151,13 @@ pub struct Limits {
     pub attributes: usize,
     /// Open connections over all listeners. Beyond it new ones wait to be accepted.
     pub connections: usize,
-    /// Time a client has to send its request's headers.
+    /// Requests that one HTTP/2 connection may have under way.
+    pub streams: u32,
+    /// Time a client has to send a request's headers, counted from the end of the one before: an idle
+    /// HTTP/1.1 connection is closed after it.
     pub header_timeout: Period,
-    /// Longest wait for more of a request's body. On the whole it must come at 4 KiB a second, with
-    /// this much time on top.
+    /// Longest pause in a request's body. On the whole it must come at 4 KiB a second, with this much
+    /// time on top.
     pub body_timeout: Period,
     /// Longest wait for the queue before a sender is told to come back.
     pub commit_timeout: Period,
@@ -160,7 +172,8 @@ impl Default for Limits {
             value: ByteSize::bytes(64 << 10),
             attributes: 512,
             connections: 4096,
-            header_timeout: Period::secs(10),
+            streams: 1024,
+            header_timeout: Period::secs(30),
             body_timeout: Period::secs(30),
             commit_timeout: Period::secs(3),
         }
@@ -189,6 +202,14 @@ pub struct Intake {
     pub frame_bytes: ByteSize,
     /// Commits that may be under way at once. With Redis this hides the network's latency.
     pub commits_in_flight: usize,
+    /// Whether an OTLP request that comes again with the same bytes is acknowledged and not stored a
+    /// second time. A request with a record that has no time of its own is always stored.
+    pub dedup_resends: bool,
+    /// For how long a request is recognized.
+    pub dedup_window: Period,
+    /// Most requests that are recognized; beyond it the oldest are forgotten before their time. Each
+    /// takes about 60 bytes.
+    pub dedup_requests: usize,
 }
 
 impl Default for Intake {
@@ -198,6 +219,9 @@ impl Default for Intake {
             frame_rows: 65_536,
             frame_bytes: ByteSize::mib(8),
             commits_in_flight: 16,
+            dedup_resends: true,
+            dedup_window: Period::secs(300),
+            dedup_requests: 500_000,
         }
     }
 }

@@ -62,6 +62,32 @@ fn no_file_and_an_empty_file_give_the_defaults() {
 }
 
 #[test]
+fn b_02_both_otlp_ports_listen_by_default_and_on_loopback() {
+    let listen = Config::default().listen;
+    assert_eq!(listen.otlp_grpc.to_string(), "127.0.0.1:4317");
+    assert_eq!(listen.otlp_http.to_string(), "127.0.0.1:4318");
+}
+
+#[test]
+fn otlp_and_cors_are_checked() {
+    let found = faults(
+        "otlp: {path: v1/logs}\ncors: {origins: [app.lan, 'https://a.example/b'], headers: ['x y']}\n",
+    );
+    for key in ["otlp.path", "cors.origins", "cors.headers"] {
+        let told = found.iter().any(|fault| fault.contains(key));
+        assert!(told, "{key} in {found:?}");
+    }
+    let config = good("limits: {commit_timeout: 20s}\n");
+    let warnings = config.warnings();
+    assert!(
+        warnings
+            .iter()
+            .any(|text| text.contains("limits.commit_timeout")),
+        "{warnings:?}"
+    );
+}
+
+#[test]
 fn every_kind_of_value_is_read() {
     let config = good(
         "state_dir: /srv/wt\nretention: 7d\nlisten:\n  web: '[::1]:80'\nauth:\n  ingest_tokens:\n    - 0123\n    \

@@ -130,6 +130,14 @@ impl BlockBuilder {
         self.rows
     }
 
+    /// Whether one of the records from this one on has this time, in nanoseconds since the epoch.
+    #[must_use]
+    pub fn has_time(&self, from: usize, nanos: i64) -> bool {
+        let times = self.timestamps.get(8 * from..).unwrap_or_default();
+        let nanos = nanos.to_le_bytes();
+        times.chunks_exact(8).any(|time| time == nanos)
+    }
+
     /// Whether it holds none.
     #[must_use]
     pub fn is_empty(&self) -> bool {

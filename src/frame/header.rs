@@ -144,6 +144,22 @@ impl Header {
         }
     }
 
+    /// The digests that stand behind these bytes of a frame's beginning, as far as they are there.
+    pub(crate) fn digests<'a>(
+        &self,
+        beginning: &'a [u8],
+    ) -> impl Iterator<Item = [u8; DIGEST_BYTES]> + 'a {
+        let end = HEADER_BYTES + self.digests_bytes();
+        let bytes = beginning.get(HEADER_BYTES..end.min(beginning.len()));
+        let chunks = bytes.unwrap_or_default().chunks_exact(DIGEST_BYTES);
+        chunks.map(|chunk| array(chunk, 0))
+    }
+
+    /// Bytes of the digests.
+    pub(crate) fn digests_bytes(&self) -> usize {
+        self.num_digests as usize * DIGEST_BYTES
+    }
+
     /// What every reader of the counts and ids relies on.
     fn check(&self) -> Result<(), Error> {
         let Some(steps) = self.num_records.checked_sub(1) else {
@@ -284,7 +300,7 @@ impl Frame {
     }
 
     fn payload_start(&self) -> usize {
-        HEADER_BYTES + self.header.num_digests as usize * DIGEST_BYTES
+        HEADER_BYTES + self.header.digests_bytes()
     }
 }
 

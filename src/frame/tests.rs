@@ -347,7 +347,7 @@ fn columns_can_be_searched_by_dictionary() {
 }
 
 #[test]
-fn header_says_what_the_frame_was_sealed_with() {
+fn m_37_header_says_what_the_frame_was_sealed_with() {
     let frame = encode(&[(group("web"), vec![record("one"), record("two")])], 99);
     let parsed = Frame::parse(frame.as_bytes().clone()).unwrap();
     assert_eq!(parsed, frame);

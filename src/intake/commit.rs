@@ -10,6 +10,7 @@ use futures_util::stream::FuturesOrdered;
 use tokio::sync::{Notify, watch};
 use tracing::{error, warn};
 
+use super::resends::{Resends, Ticket};
 use super::{AddError, Error, Ids, Permit};
 use crate::config;
 use crate::frame::{BlockBuilder, Frame, Seal};
@@ -69,6 +70,7 @@ pub(super) struct Added<T> {
 struct Open {
     builder: BlockBuilder,
     permit: Permit,
+    tickets: Vec<Ticket>,
     outcome: watch::Sender<Outcome>,
 }
 
@@ -77,6 +79,7 @@ impl Open {
         Self {
             builder,
             permit,
+            tickets: Vec::new(),
             outcome: watch::Sender::new(None),
         }
     }
@@ -135,7 +138,7 @@ impl Shared {
     pub(super) fn add_to_open<T, E>(
         &self,
         mut permit: Permit,
-        walk: impl FnOnce(&mut BlockBuilder) -> Result<T, E>,
+        walk: impl FnOnce(&mut BlockBuilder) -> Result<(T, Option<Ticket>), E>,
     ) -> Result<Added<T>, AddError<E>> {
         let mut state = self.lock();
         if state.closed {
@@ -153,9 +156,11 @@ impl Shared {
             Ok(value)
         });
         let added = match walked {
-            Ok(value) => {
+            Ok((value, ticket)) => {
                 let num_records = open.builder.len() - before;
                 open.permit.absorb(permit);
+                // Of a request without records there is nothing to be remembered.
+                open.tickets.extend(ticket.filter(|_| num_records > 0));
                 Ok(Added {
                     value,
                     num_records,
@@ -185,7 +190,7 @@ impl Shared {
     pub(super) fn add_own<T, E>(
         &self,
         permit: Permit,
-        walk: impl FnOnce(&mut BlockBuilder) -> Result<T, E>,
+        walk: impl FnOnce(&mut BlockBuilder) -> Result<(T, Option<Ticket>), E>,
     ) -> Result<Added<T>, AddError<E>> {
         let builder = {
             let mut state = self.lock();
@@ -203,12 +208,13 @@ impl Shared {
         let num_records = own.builder.len();
         let mut state = self.lock();
         match walked {
-            Ok(value) if num_records == 0 => Ok(Added {
+            Ok((value, _)) if num_records == 0 => Ok(Added {
                 value,
                 num_records,
                 waiter: None,
             }),
-            Ok(value) if !state.closed => {
+            Ok((value, ticket)) if !state.closed => {
+                own.tickets.extend(ticket);
                 let waiter = Some(own.waiter());
                 // What came earlier in the open frame keeps its place before this one.
                 let open = state.open.take();
@@ -345,12 +351,13 @@ impl Committer {
             node: self.ids.node(),
             first_id,
             sealed_at: i64::try_from(now).unwrap_or(i64::MAX),
-            digests: Vec::new(),
+            digests: open.tickets.iter().map(Ticket::digest).collect(),
         };
         let frame = open.builder.seal(&seal);
         let Open {
             builder,
             permit,
+            tickets,
             outcome,
         } = open;
         {
@@ -364,6 +371,9 @@ impl Committer {
         let append = self.queue.append(frame.clone());
         self.in_flight.push_back(Box::pin(async move {
             let result = append.await;
+            if result.is_ok() {
+                Resends::accept(tickets);
+            }
             Commit {
                 frame,
                 outcome,

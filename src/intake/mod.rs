@@ -14,6 +14,7 @@
 mod budget;
 mod commit;
 mod ids;
+pub mod resends;
 #[cfg(test)]
 mod tests;
 
@@ -25,6 +26,7 @@ use commit::Shared;
 pub(crate) use commit::unix_millis;
 pub use commit::{Committer, Publish};
 pub use ids::{Ids, MAX_NODE};
+use resends::Ticket;
 
 use crate::config;
 use crate::frame::BlockBuilder;
@@ -163,6 +165,18 @@ impl Intake {
         &self,
         permit: Permit,
         walk: impl FnOnce(&mut BlockBuilder) -> Result<T, E>,
+    ) -> Result<(T, Pending), AddError<E>> {
+        self.add_once(permit, |builder| Ok((walk(builder)?, None)))
+    }
+
+    /// As [`Intake::add`]; the ticket that `walk` returns is settled by the commit.
+    ///
+    /// # Errors
+    /// As [`Intake::add`]; the ticket is dropped then.
+    pub fn add_once<T, E>(
+        &self,
+        permit: Permit,
+        walk: impl FnOnce(&mut BlockBuilder) -> Result<(T, Option<Ticket>), E>,
     ) -> Result<(T, Pending), AddError<E>> {
         let added = if permit.bytes() <= SHARED_FRAME_BYTES {
             self.shared.add_to_open(permit, walk)?

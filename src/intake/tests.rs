@@ -9,7 +9,7 @@ fn shared() -> Shared {
 }
 
 /// Puts records into a builder whose resource of 4 KiB each of them repeats.
-fn expanding(num_records: usize) -> impl Fn(&mut BlockBuilder) -> Result<(), ()> {
+fn expanding(num_records: usize) -> impl Fn(&mut BlockBuilder) -> Result<((), Option<Ticket>), ()> {
     move |builder| {
         builder.group(&Group {
             service: "s".into(),
@@ -23,7 +23,7 @@ fn expanding(num_records: usize) -> impl Fn(&mut BlockBuilder) -> Result<(), ()>
         for _ in 0..num_records {
             builder.push(&Record::default());
         }
-        Ok(())
+        Ok(((), None))
     }
 }
 

@@ -2,7 +2,8 @@
 
 use futures_util::future::BoxFuture;
 
-use super::{Cursor, Filter, StoredRecord};
+use super::{Cursor, StoredRecord};
+use crate::query::Query;
 
 /// Why the store could not help. The viewer is told with a `gap`.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -32,7 +33,7 @@ pub trait Backfill: Send + Sync {
         &'a self,
         after: &'a Cursor,
         up_to: &'a Cursor,
-        filter: &'a Filter,
+        query: &'a Query,
         limit: usize,
     ) -> BoxFuture<'a, Result<Backfilled, BackfillError>>;
 
@@ -40,7 +41,7 @@ pub trait Backfill: Send + Sync {
     fn newest<'a>(
         &'a self,
         up_to: &'a Cursor,
-        filter: &'a Filter,
+        query: &'a Query,
         limit: usize,
     ) -> BoxFuture<'a, Result<Backfilled, BackfillError>>;
 }

@@ -1,4 +1,4 @@
-//! One distinct filter: evaluated once a frame, written once, shared by all its viewers.
+//! One distinct query: evaluated once a frame, written once, shared by all its viewers.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,8 +9,9 @@ use super::event::{Event, Gap, GapReason, Kind, LogsWriter, Tally, format_event}
 use super::outbox::Outbox;
 use super::rate::Rate;
 use super::ring::Entry;
-use super::{Cursor, Filter, LevelCounts};
+use super::{Cursor, LevelCounts};
 use crate::frame::Block;
+use crate::query::Query;
 
 /// Longest time for which records over the rate are gathered into one `skipped` event.
 const SKIPPED_GATHER: Duration = Duration::from_millis(500);
@@ -18,7 +19,7 @@ const SKIPPED_GATHER: Duration = Duration::from_millis(500);
 /// What viewers must have in common to share a channel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Key {
-    pub(super) filter: Filter,
+    pub(super) query: Query,
     pub(super) rate: u32,
 }
 
@@ -104,7 +105,7 @@ impl Evaluator {
         now: Instant,
     ) {
         self.rows.clear();
-        channel.key.filter.rows(block, &mut self.rows);
+        channel.key.query.rows(block, &mut self.rows);
         for row in &self.rows {
             self.matched.add(block.level(*row as usize));
         }
@@ -161,7 +162,7 @@ impl Evaluator {
                     Some(fed.sealed_at * 1_000_000),
                     Some(entry.frame.header().sealed_at * 1_000_000),
                 ),
-                count: channel.key.filter.is_everything().then_some(count),
+                count: channel.key.query.is_everything().then_some(count),
                 reason: GapReason::Limit,
             };
             member.outbox.push(&Arc::new(Event {

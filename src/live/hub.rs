@@ -8,8 +8,9 @@ use super::channel::{Channel, Key, Member};
 use super::outbox::Outbox;
 use super::ring::{Entry, Ring};
 use super::worker::Worker;
-use super::{Backfill, Cursor, Filter, Viewer};
+use super::{Backfill, Cursor, Viewer};
 use crate::frame::Frame;
+use crate::query::Query;
 
 /// The hub's bounds, and where its node starts.
 #[derive(Debug, Clone)]
@@ -27,7 +28,7 @@ pub struct HubConfig {
 #[derive(Debug, Clone)]
 pub struct Subscribe {
     /// Which records.
-    pub filter: Filter,
+    pub query: Query,
     /// Most records a second; what is over it is skipped and counted.
     pub rate: u32,
     /// How many of the newest matching records to begin with, unless the stream is resumed.
@@ -208,7 +209,7 @@ impl State {
             self.watched_since = (Instant::now(), self.ring.total());
         }
         let key = Key {
-            filter: request.filter.clone(),
+            query: request.query.clone(),
             rate: request.rate,
         };
         match self.channels.iter_mut().find(|channel| *channel.key == key) {

@@ -3,7 +3,7 @@
 //! - [`Hub::publish`] puts a frame into a ring of recent frames, bounded in bytes, and returns. It
 //!   never waits for a viewer. Nobody watching: nothing else happens.
 //! - One thread reads the ring while somebody watches. It decodes each frame once, evaluates each
-//!   *distinct* filter once, writes each matching record once, and hands the same bytes to every
+//!   *distinct* query once, writes each matching record once, and hands the same bytes to every
 //!   viewer of that filter. Falling behind the ring costs viewers records, which are counted and
 //!   told, and costs intake nothing.
 //! - A viewer has an [`outbox`] bounded in bytes. What does not fit is counted by level and told in
@@ -12,7 +12,7 @@
 //!   one node rise strictly, and a stream continues strictly after its cursor: from the ring while
 //!   that reaches back far enough, else from the store ([`Backfill`]), else with a `gap`.
 //!
-//! `ring` holds the frames, `worker` is the thread, `channel` is one distinct filter, `replay` is what a new viewer gets of
+//! `ring` holds the frames, `worker` is the thread, `channel` is one distinct query, `replay` is what a new viewer gets of
 //! the past, `viewer` puts it all into one stream of bytes, `event` has the format of the stream.
 
 mod backfill;
@@ -20,7 +20,6 @@ mod channel;
 mod counts;
 mod cursor;
 mod event;
-mod filter;
 mod hub;
 mod outbox;
 mod rate;
@@ -28,7 +27,6 @@ mod record;
 mod replay;
 mod ring;
 mod seats;
-mod text;
 mod viewer;
 mod worker;
 
@@ -38,7 +36,6 @@ mod tests;
 pub use backfill::{Backfill, BackfillError, Backfilled};
 pub use counts::LevelCounts;
 pub use cursor::{Cursor, CursorError, node_of};
-pub use filter::{Filter, LevelSet};
 pub use hub::{Hub, HubConfig, HubStats, Subscribe};
 pub use record::{MESSAGE_LIMIT, StoredRecord};
 pub use seats::{Seat, Seats, SeatsFull};

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use super::event::{Gap, GapReason};
 use super::hub::{Shared, Subscribe};
-use super::{Backfill, BackfillError, Backfilled, Cursor, Filter, StoredRecord};
+use super::{Backfill, BackfillError, Backfilled, Cursor, StoredRecord};
 use crate::frame::{Block, Frame, ID_STEP};
+use crate::query::Query;
 
 /// Most records that a stream catches up on; beyond it the viewer is told of a gap.
 const CATCH_UP: usize = 50_000;
@@ -61,13 +62,13 @@ pub(super) async fn gather(shared: Arc<Shared>, end: End, request: Arc<Subscribe
 
 async fn backlog(shared: Arc<Shared>, end: End, request: &Subscribe) -> Replay {
     let limit = request.backlog;
-    let scan = scan(&shared, end, request.filter.clone(), None, limit).await;
+    let scan = scan(&shared, end, request.query.clone(), None, limit).await;
     let mut stored = Vec::new();
     if scan.num_found < limit
         && let Some(backfill) = &shared.backfill
     {
         let missing = limit - scan.num_found;
-        let newest = backfill.newest(&scan.floor, &request.filter, missing);
+        let newest = backfill.newest(&scan.floor, &request.query, missing);
         match tokio::time::timeout(STORE_WAIT, newest).await {
             Ok(Ok(page)) => stored = page.records,
             Ok(Err(error)) => tracing::debug!(%error, "live view begins without stored records"),
@@ -83,11 +84,11 @@ async fn backlog(shared: Arc<Shared>, end: End, request: &Subscribe) -> Replay {
 }
 
 async fn resume(shared: Arc<Shared>, end: End, request: &Subscribe, after: &Cursor) -> Replay {
-    let filter = &request.filter;
+    let query = &request.query;
     let scan = scan(
         &shared,
         end,
-        filter.clone(),
+        query.clone(),
         Some(after.clone()),
         CATCH_UP + 1,
     )
@@ -103,7 +104,7 @@ async fn resume(shared: Arc<Shared>, end: End, request: &Subscribe, after: &Curs
     }
     let room = CATCH_UP - scan.num_found;
     let missed = match &shared.backfill {
-        Some(backfill) => read_store(&**backfill, after, &scan.floor, filter, room).await,
+        Some(backfill) => read_store(&**backfill, after, &scan.floor, query, room).await,
         None if after.covers(&shared.config.start) => Err(GapReason::Expired),
         None => Err(GapReason::Restart),
     };
@@ -134,10 +135,10 @@ async fn read_store(
     backfill: &dyn Backfill,
     after: &Cursor,
     up_to: &Cursor,
-    filter: &Filter,
+    query: &Query,
     limit: usize,
 ) -> Result<Backfilled, GapReason> {
-    let between = backfill.between(after, up_to, filter, limit);
+    let between = backfill.between(after, up_to, query, limit);
     match tokio::time::timeout(STORE_WAIT, between).await {
         Ok(Ok(page)) => Ok(page),
         Ok(Err(BackfillError::Expired)) => Err(GapReason::Expired),
@@ -176,7 +177,7 @@ fn time(cursor: &Cursor) -> Option<i64> {
     i64::try_from(newest).ok()?.checked_mul(1_000_000)
 }
 
-/// What the ring holds of a filter's records.
+/// What the ring holds of a query's records.
 #[derive(Debug)]
 struct Scan {
     /// Oldest first.
@@ -191,13 +192,13 @@ struct Scan {
 async fn scan(
     shared: &Arc<Shared>,
     end: End,
-    filter: Filter,
+    query: Query,
     after: Option<Cursor>,
     limit: usize,
 ) -> Scan {
     let shared = Arc::clone(shared);
     let floor = end.position.clone();
-    let scan = move || scan_ring(&shared, end, &filter, after.as_ref(), limit);
+    let scan = move || scan_ring(&shared, end, &query, after.as_ref(), limit);
     tokio::task::spawn_blocking(scan)
         .await
         .unwrap_or_else(|error| {
@@ -213,7 +214,7 @@ async fn scan(
 fn scan_ring(
     shared: &Shared,
     mut end: End,
-    filter: &Filter,
+    query: &Query,
     after: Option<&Cursor>,
     limit: usize,
 ) -> Scan {
@@ -235,7 +236,7 @@ fn scan_ring(
             let mut rows = Vec::new();
             match Block::decode(&entry.frame) {
                 Ok(block) => {
-                    filter.rows(&block, &mut rows);
+                    query.rows(&block, &mut rows);
                     if let Some(after) = after {
                         rows.retain(|row| !after.has_passed(block.id(*row as usize)));
                     }

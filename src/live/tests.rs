@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::frame::{BlockBuilder, Frame, ID_STEP, Seal};
+use crate::query::{LevelSet, Query};
 use crate::record::{Group, Level, Receiver, Record, Sink};
 
 const NODE: u64 = 3;
@@ -69,7 +70,7 @@ fn hub() -> Hub {
 
 fn request() -> Subscribe {
     Subscribe {
-        filter: Filter::default(),
+        query: Query::default(),
         rate: 1_000_000,
         backlog: 0,
         after: None,
@@ -183,7 +184,7 @@ async fn a_stream_resumes_strictly_after_any_event() {
 }
 
 #[tokio::test]
-async fn a_filter_shows_what_matches_and_resumes_within_a_frame() {
+async fn a_query_shows_what_matches_and_resumes_within_a_frame() {
     let hub = hub();
     hub.publish(frame(
         1,
@@ -196,14 +197,9 @@ async fn a_filter_shows_what_matches_and_resumes_within_a_frame() {
             (Level::Error, "api", "timeOut four".into()),
         ],
     ));
-    let filter = Filter::new(
-        LevelSet::at_least(Level::Error),
-        vec!["api".to_owned()],
-        vec!["prod".to_owned()],
-        "timeout".to_owned(),
-    );
+    let query = Query::parse("level>=error service:api env:prod timeout").unwrap();
     let wanted = Subscribe {
-        filter,
+        query,
         backlog: 2,
         ..request()
     };
@@ -223,7 +219,7 @@ async fn a_filter_shows_what_matches_and_resumes_within_a_frame() {
 }
 
 #[tokio::test]
-async fn viewers_of_one_filter_share_the_same_bytes() {
+async fn viewers_of_one_query_share_the_same_bytes() {
     let hub = hub();
     let mut viewers: Vec<Viewer> = (0..3).map(|_| hub.subscribe(request())).collect();
     assert_eq!((hub.stats().viewers, hub.stats().filters), (3, 1));
@@ -401,7 +397,7 @@ impl Backfill for Shelf {
         &'a self,
         after: &'a Cursor,
         up_to: &'a Cursor,
-        _: &'a Filter,
+        _: &'a Query,
         limit: usize,
     ) -> BoxFuture<'a, Result<Backfilled, BackfillError>> {
         Box::pin(async move { Ok(self.page(Some(after), up_to, limit)) })
@@ -410,7 +406,7 @@ impl Backfill for Shelf {
     fn newest<'a>(
         &'a self,
         up_to: &'a Cursor,
-        _: &'a Filter,
+        _: &'a Query,
         limit: usize,
     ) -> BoxFuture<'a, Result<Backfilled, BackfillError>> {
         Box::pin(async move { Ok(self.page(None, up_to, limit)) })
@@ -482,9 +478,9 @@ async fn closing_says_bye_and_ends_the_stream() {
 async fn a_tick_moves_the_cursor_on_though_nothing_matches() {
     let hub = hub();
     hub.report(77, false);
-    let nothing = Filter::new(LevelSet::NONE, Vec::new(), Vec::new(), String::new());
+    let nothing = Query::levels(LevelSet::NONE);
     let mut viewer = hub.subscribe(Subscribe {
-        filter: nothing,
+        query: nothing,
         ..request()
     });
     hub.publish(numbered(1, 50));

@@ -68,7 +68,7 @@ impl Viewer {
         json!({
             "v": 1,
             "cursor": self.membership.position.to_string(),
-            "filter": request.filter.to_json(),
+            "q": request.query.to_json(),
             "backlog": request.backlog,
             "resumed": request.after.as_ref().is_some_and(|after| after.parse::<Cursor>().is_ok()),
             "now": now_ms(),

@@ -179,7 +179,8 @@ impl<'s, S: Sink> Emitter<'s, S> {
             let number = draft.severity_number.to_string();
             attributes.mark("watchtower.original_severity_number", number);
         }
-        let level = by_number.unwrap_or_else(|| level_of_text(&draft.severity_text));
+        let level =
+            by_number.unwrap_or_else(|| level_of_text(&draft.severity_text, self.context.digits));
         let time = row_time(draft.time, draft.observed, self.context);
         if let Some(source) = time.source {
             attributes.mark("watchtower.timestamp_source", source);

@@ -90,6 +90,8 @@ pub struct Context {
     pub received_at: i64,
     /// How long the store keeps records: one dated further back is stored under its receipt time.
     pub retention: Duration,
+    /// What a level in bare digits means.
+    pub digits: config::Digits,
     /// Bounds on each record.
     pub limits: Limits,
 }
@@ -102,6 +104,7 @@ impl Context {
             receiver,
             received_at,
             retention: config.retention.duration(),
+            digits: config.levels.digits,
             limits: Limits::from(&config.limits),
         }
     }

@@ -1,5 +1,6 @@
 //! Severity: numbers and texts to levels.
 
+use crate::config::Digits;
 use crate::record::Level;
 
 /// Longest spelling in the table below.
@@ -33,12 +34,13 @@ pub(crate) fn number_of_level(level: Level) -> u8 {
 
 /// The level that a severity text means: any of the usual spellings in either case, in brackets or
 /// not, with OTLP's trailing digit (`INFO2`) or Go's offset (`INFO+2`), or a number as pino and
-/// bunyan write it. Bare digits mean different things elsewhere (Python 10 to 50, syslog 0 to 7), so
-/// nothing else is read out of them.
-pub(crate) fn level_of_text(text: &str) -> Level {
+/// bunyan write it. Bare digits mean different things elsewhere (Python 10 to 50, syslog 0 to 7):
+/// `digits` says which.
+pub(crate) fn level_of_text(text: &str, digits: Digits) -> Level {
     let text = text.trim_matches(|c: char| c.is_whitespace() || "[]<>():".contains(c));
     if text.bytes().all(|b| b.is_ascii_digit()) {
-        return text.parse().map_or(Level::Unspecified, level_of_digits);
+        let number = text.parse().ok();
+        return number.map_or(Level::Unspecified, |number| level_of_digits(number, digits));
     }
     let name = without_offset(text).as_bytes();
     let mut lower = [0; LONGEST_NAME];
@@ -50,16 +52,16 @@ pub(crate) fn level_of_text(text: &str) -> Level {
     level_of_name(lower)
 }
 
-/// pino's and bunyan's numbers first, then OTLP's own.
-fn level_of_digits(number: u16) -> Level {
-    match number {
-        10 => Level::Trace,
-        20 => Level::Debug,
-        30 => Level::Info,
-        40 => Level::Warn,
-        50 => Level::Error,
-        60 => Level::Fatal,
-        _ => level_of_number(number.into()).unwrap_or_default(),
+fn level_of_digits(number: u16, digits: Digits) -> Level {
+    match (digits, number) {
+        (Digits::Pino, 10) => Level::Trace,
+        (Digits::Pino, 20) | (Digits::Python, 10) | (Digits::Syslog, 7) => Level::Debug,
+        (Digits::Pino, 30) | (Digits::Python, 20) | (Digits::Syslog, 5 | 6) => Level::Info,
+        (Digits::Pino, 40) | (Digits::Python, 30) | (Digits::Syslog, 4) => Level::Warn,
+        (Digits::Pino, 50) | (Digits::Python, 40) | (Digits::Syslog, 2 | 3) => Level::Error,
+        (Digits::Pino, 60) | (Digits::Python, 50) | (Digits::Syslog, 0 | 1) => Level::Fatal,
+        (Digits::Pino, _) => level_of_number(number.into()).unwrap_or_default(),
+        _ => Level::Unspecified,
     }
 }
 
@@ -99,6 +101,36 @@ fn level_of_name(lower: &[u8]) -> Level {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn level_of_text(text: &str) -> Level {
+        super::level_of_text(text, Digits::Pino)
+    }
+
+    #[test]
+    fn m_05_bare_digits_mean_what_is_configured() {
+        let read = |digits, text| super::level_of_text(text, digits);
+        for (text, pino, python, syslog) in [
+            ("10", Level::Trace, Level::Debug, Level::Unspecified),
+            ("20", Level::Debug, Level::Info, Level::Unspecified),
+            ("50", Level::Error, Level::Fatal, Level::Unspecified),
+            ("3", Level::Trace, Level::Unspecified, Level::Error),
+            ("7", Level::Debug, Level::Unspecified, Level::Debug),
+            ("0", Level::Unspecified, Level::Unspecified, Level::Fatal),
+            (
+                "200",
+                Level::Unspecified,
+                Level::Unspecified,
+                Level::Unspecified,
+            ),
+            ("warn", Level::Warn, Level::Warn, Level::Warn),
+        ] {
+            assert_eq!(read(Digits::Pino, text), pino, "{text}");
+            assert_eq!(read(Digits::Python, text), python, "{text}");
+            assert_eq!(read(Digits::Syslog, text), syslog, "{text}");
+        }
+        assert_eq!(read(Digits::None, "30"), Level::Unspecified);
+        assert_eq!(read(Digits::None, "INFO2"), Level::Info);
+    }
 
     #[test]
     fn m_1_every_number_has_its_level() {

@@ -4,6 +4,7 @@
 //! dead-letters/
 //!   <first id, 16 hex digits>.frame    the frame, unchanged
 //!   <first id, 16 hex digits>.json     what ClickHouse said, and when; written last
+//!   <first id, 16 hex digits>.replay   somebody wants it in the store; the writer looks for these
 //!   damaged-<checksum>-<length>.bin    bytes that are no frame, with a .json likewise
 //! ```
 //!
@@ -193,7 +194,7 @@ impl DeadLetters {
     pub fn remove(&self, name: &str) -> Result<bool, Error> {
         let mut found = false;
         // The `.json` goes first: without it there is no letter.
-        for kind in ["json", "frame", "bin"] {
+        for kind in ["json", "frame", "bin", "replay"] {
             let Some(path) = self.path(name, kind) else {
                 return Ok(false);
             };
@@ -207,6 +208,46 @@ impl DeadLetters {
             .and_then(|dir| dir.sync_all())
             .map_err(|error| failed("removal", &self.dir, error))?;
         Ok(found)
+    }
+
+    /// Leaves a note that a letter is wanted in the store. Blocks.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn ask_for_replay(&self, name: &str) -> Result<(), Error> {
+        match self.path(name, "replay") {
+            Some(path) => fs::write(&path, b"").map_err(|error| failed("note", &path, error)),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes that note back. Blocks.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn forget_replay(&self, name: &str) -> Result<(), Error> {
+        let Some(path) = self.path(name, "replay") else {
+            return Ok(());
+        };
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(failed("note", &path, error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Names of the letters that are wanted in the store. Blocks.
+    ///
+    /// # Errors
+    /// When the directory cannot be read.
+    pub fn asked(&self) -> Result<Vec<String>, Error> {
+        let entries = fs::read_dir(&self.dir).map_err(|e| failed("list", &self.dir, e))?;
+        let names = entries.flatten().filter_map(|entry| {
+            let name = entry.file_name().into_string().ok()?;
+            Some(name.strip_suffix(".replay")?.to_owned())
+        });
+        Ok(names.collect())
     }
 
     /// The path of one of a letter's files. Names come from outside, too.

@@ -13,6 +13,7 @@
 pub mod dead;
 pub mod disk;
 pub mod redis;
+pub mod spill;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,6 +23,9 @@ use futures_util::future::Either;
 
 use crate::config::{Config, QueueKind};
 use crate::frame::Frame;
+
+/// Directory of the disk queue, inside the state directory.
+const QUEUE: &str = "queue";
 
 /// Why the queue did not do what was asked.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -124,6 +128,23 @@ pub struct Depth {
     pub oldest: Option<i64>,
 }
 
+impl Depth {
+    /// Both together.
+    fn with(self, other: Depth) -> Depth {
+        let [a, b, c] = self.records;
+        let [d, e, f] = other.records;
+        Depth {
+            frames: self.frames + other.frames,
+            records: [a + d, b + e, c + f],
+            bytes: self.bytes + other.bytes,
+            oldest: match (self.oldest, other.oldest) {
+                (Some(one), Some(two)) => Some(one.min(two)),
+                (one, two) => one.or(two),
+            },
+        }
+    }
+}
+
 /// The token that names these frames: a claim of the same content always has the same token, and
 /// another content never the same, because ClickHouse silently drops what comes under a used token.
 #[must_use]
@@ -165,6 +186,14 @@ fn worker_name(path: &Path) -> Result<String, Error> {
         })
 }
 
+/// Whether a disk queue's directory holds anything.
+fn has_segments(dir: &Path) -> bool {
+    let files = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    files
+        .map(|file| file.path())
+        .any(|path| path.extension().is_some_and(|kind| kind == "seg"))
+}
+
 /// Milliseconds since the epoch.
 fn now_ms() -> i64 {
     std::time::SystemTime::now()
@@ -185,7 +214,7 @@ pub enum Queue {
 
 impl Queue {
     /// Opens the queue that the configuration names: the disk queue in `<state_dir>/queue`, or the one
-    /// in Redis as a worker whose name is kept in `<state_dir>/worker`. Blocks while the disk is
+    /// in Redis as a worker whose name is kept in `<state_dir>/worker`, with its spill and whatever a disk queue before it has left. Blocks while the disk is
     /// looked through.
     ///
     /// # Errors
@@ -197,13 +226,25 @@ impl Queue {
         let state = &config.state_dir;
         match config.queue.kind {
             QueueKind::Disk => {
-                let queue = disk::DiskQueue::open(&state.join("queue"), &config.queue.disk)?;
+                let queue = disk::DiskQueue::open(&state.join(QUEUE), &config.queue.disk)?;
+                let spill = state.join(spill::DIR);
+                if has_segments(&spill) {
+                    tracing::warn!(path = %spill.display(), "records that wait for redis are not delivered while `queue.kind` is not redis");
+                }
                 Ok(Queue::Disk(queue))
             }
             QueueKind::Redis => {
                 let dead = dead::DeadLetters::open(&state.join(dead::DIR))?;
                 let worker = worker_name(&state.join("worker"))?;
-                let queue = redis::RedisQueue::open(&config.queue.redis, &worker, dead)?;
+                let spill = Some(spill::Spill::open(config)?);
+                let old = state.join(QUEUE);
+                let old = if has_segments(&old) {
+                    Some(disk::DiskQueue::open(&old, &config.queue.disk)?)
+                } else {
+                    None
+                };
+                let queue =
+                    redis::RedisQueue::open_with(&config.queue.redis, &worker, dead, spill, old)?;
                 Ok(Queue::Redis(queue))
             }
         }
@@ -267,6 +308,22 @@ impl Queue {
         match self {
             Queue::Disk(queue) => queue.ack(claim).await,
             Queue::Redis(queue) => queue.ack(claim).await,
+        }
+    }
+
+    /// Digests of requests in frames that wait and were sealed since this time, in milliseconds since
+    /// the epoch, with those times.
+    ///
+    /// # Errors
+    /// When the disk or Redis fails.
+    pub async fn digests(&self, since: i64) -> Result<Vec<([u8; 16], i64)>, Error> {
+        match self {
+            Queue::Disk(queue) => {
+                let queue = queue.clone();
+                let read = tokio::task::spawn_blocking(move || queue.digests(since)).await;
+                read.unwrap_or(Err(Error::Closed))
+            }
+            Queue::Redis(queue) => queue.digests(since).await,
         }
     }
 

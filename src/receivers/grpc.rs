@@ -8,106 +8,131 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
-use axum::response::{IntoResponse, Response};
-use bytes::{BufMut, Bytes, BytesMut};
-use http::header::CONTENT_TYPE;
-use http_body_util::{BodyExt, Full};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, Method, Version};
+use axum::response::Response;
+use bytes::Bytes;
 
 use super::Door;
-use super::body::{self, Coding};
+use super::body;
+use super::caller::{Caller, Form};
+use super::coding::Coding;
 use super::decode::{self, Outcome};
-use super::reply::{self, Reject};
+use super::encoding::{Encoding, is_grpc};
+use super::reply::Reject;
 use super::response;
-use crate::intake::Permit;
 use crate::record::Receiver;
 
 /// Path of the method.
 pub(super) const EXPORT_PATH: &str = "/opentelemetry.proto.collector.logs.v1.LogsService/Export";
 /// Compressed flag and message length.
-const PREFIX_BYTES: usize = 5;
+pub(super) const PREFIX_BYTES: usize = 5;
 
 pub(super) async fn export(State(door): State<Door>, request: Request) -> Response {
-    if request.method() != Method::POST || !reply::is_grpc(request.headers()) {
-        let text = "this path speaks gRPC: send `content-type: application/grpc`, or POST /v1/logs for OTLP over HTTP";
-        return (StatusCode::UNSUPPORTED_MEDIA_TYPE, text).into_response();
-    }
-    match call(&door, request).await {
-        Ok(outcome) => success(&outcome),
+    let (parts, mut body) = request.into_parts();
+    let refused = not_grpc(&parts);
+    let form = if refused.is_some() {
+        Form::Http(Encoding::of_answer(&parts.headers))
+    } else {
+        Form::Grpc
+    };
+    let caller = Caller::new(Receiver::OtlpGrpc, form, &parts.headers, &parts.extensions);
+    let called = match refused {
+        Some(reject) => Err(reject),
+        None => call(&door, &parts, &mut body).await,
+    };
+    match called {
+        Ok(outcome) => {
+            door.accepted(&caller, &outcome);
+            response::grpc(&response::protobuf(&outcome))
+        }
         Err(reject) => {
-            door.metrics.refused(Receiver::OtlpGrpc, reject.reason());
-            reject.into_grpc()
+            door.refuse(&caller, reject, &parts.headers, &mut body)
+                .await
         }
     }
 }
 
-async fn call(door: &Door, request: Request) -> Result<Outcome, Reject> {
-    door.tokens
-        .check(request.headers())
-        .map_err(Reject::Unauthenticated)?;
-    let (parts, body) = request.into_parts();
+/// Why a request cannot be answered in gRPC at all.
+fn not_grpc(parts: &Parts) -> Option<Reject> {
+    if parts.method != Method::POST {
+        return Some(Reject::Method("POST"));
+    }
+    if !is_grpc(&parts.headers) {
+        let found = parts.headers.get(http::header::CONTENT_TYPE);
+        let found = found.map_or(&b""[..], HeaderValue::as_bytes);
+        return Some(Reject::MediaType(
+            String::from_utf8_lossy(found).into_owned(),
+        ));
+    }
+    (parts.version < Version::HTTP_2).then(|| {
+        Reject::bad_data(
+            "gRPC needs HTTP/2, and this came over HTTP/1.1: let the proxy in between speak HTTP/2, \
+             or send OTLP over HTTP to /v1/logs"
+                .to_owned(),
+        )
+    })
+}
+
+async fn call(door: &Door, parts: &Parts, body: &mut Body) -> Result<Outcome, Reject> {
+    door.check_token(&parts.headers)?;
     let encoding = parts
         .headers
         .get("grpc-encoding")
         .map_or(&b""[..], HeaderValue::as_bytes);
     let coding = Coding::named(encoding)
         .ok_or_else(|| Reject::Coding(String::from_utf8_lossy(encoding).into_owned()))?;
-    let mut limits = door.config.limits.clone();
-    limits.body =
-        crate::config::ByteSize::bytes(limits.body.as_u64().saturating_add(PREFIX_BYTES as u64));
-    let (bytes, mut permit) =
-        body::read(&parts.headers, body, &limits, door.intake.budget()).await?;
-    let message = message(
-        bytes,
-        coding,
-        door.config.limits.body.as_usize(),
-        &mut permit,
-    )?;
+    let bounds = body::Bounds {
+        limit: door.bounds.limit.saturating_add(PREFIX_BYTES),
+        ..door.bounds
+    };
+    let budget = door.intake.budget();
+    let read = body::read(&parts.headers, body, bounds, budget, announced).await;
+    let (bytes, mut permit) = read.map_err(|reject| match reject {
+        Reject::TooLarge { .. } => Reject::TooLarge {
+            limit: door.bounds.limit,
+            what: "message",
+        },
+        other => other,
+    })?;
+    door.metrics.received(Receiver::OtlpGrpc, bytes.len());
+    let message = match message(bytes, coding)? {
+        (message, true) => door.unpacker.unpack(coding, message, &mut permit).await?,
+        (message, false) => message,
+    };
     let wait = timeout(&parts.headers).unwrap_or(Duration::MAX);
-    let (outcome, _receipt) = door
-        .take(
-            Receiver::OtlpGrpc,
-            message,
-            permit,
-            wait,
-            decode::decode_protobuf,
-        )
-        .await?;
-    Ok(outcome)
+    let identity = door.by_bytes(&parts.headers);
+    let walk = decode::decode_protobuf;
+    door.take(Receiver::OtlpGrpc, identity, message, permit, wait, walk)
+        .await
 }
 
-/// Takes the one message out of its frame.
-pub(super) fn message(
-    mut bytes: Bytes,
-    coding: Coding,
-    limit: usize,
-    permit: &mut Permit,
-) -> Result<Bytes, Reject> {
+/// The length of the whole call, from the frame around its message.
+fn announced(start: &[u8]) -> Option<usize> {
+    let [_, length @ ..] = *start.first_chunk::<PREFIX_BYTES>()?;
+    Some(PREFIX_BYTES.saturating_add(u32::from_be_bytes(length) as usize))
+}
+
+/// Takes the one message out of its frame, and says whether it is compressed.
+pub(super) fn message(mut bytes: Bytes, coding: Coding) -> Result<(Bytes, bool), Reject> {
     let Some((prefix, rest)) = bytes.split_first_chunk::<PREFIX_BYTES>() else {
-        return Err(Reject::BadData("the call carries no message".to_owned()));
+        return Err(Reject::bad_data("the call carries no message".to_owned()));
     };
     let [compressed, length @ ..] = *prefix;
-    let length = u32::from_be_bytes(length) as usize;
-    if rest.len() != length {
-        let have = rest.len();
-        return Err(Reject::BadData(format!(
+    let (have, length) = (rest.len(), u32::from_be_bytes(length) as usize);
+    if have != length {
+        return Err(Reject::bad_data(format!(
             "the message has {have} bytes and announces {length}"
         )));
     }
-    if length > limit {
-        return Err(Reject::TooLarge {
-            limit,
-            what: "message",
-        });
-    }
     let message = bytes.split_off(PREFIX_BYTES);
     match compressed {
-        0 => Ok(message),
-        1 if coding == Coding::Identity => Err(Reject::BadData(
+        0 => Ok((message, false)),
+        1 if coding == Coding::Identity => Err(Reject::Framing(
             "the message is flagged as compressed, but there is no grpc-encoding".to_owned(),
         )),
-        1 => body::decompress(coding, message, limit, permit),
-        flag => Err(Reject::BadData(format!(
+        1 => Ok((message, true)),
+        flag => Err(Reject::Framing(format!(
             "the message's compressed flag is {flag}; it may be 0 or 1"
         ))),
     }
@@ -133,28 +158,12 @@ pub(super) fn timeout(headers: &HeaderMap) -> Option<Duration> {
     })
 }
 
-/// Status 0 and the response message. An empty one is sent too: some clients take OK without a
-/// message for a failure.
-fn success(outcome: &Outcome) -> Response {
-    let message = response::protobuf(outcome);
-    let mut framed = BytesMut::with_capacity(PREFIX_BYTES + message.len());
-    framed.put_u8(0);
-    framed.put_u32(u32::try_from(message.len()).expect("the error message is at most 1 KiB"));
-    framed.put_slice(&message);
-    let trailers = HeaderMap::from_iter([(
-        http::HeaderName::from_static("grpc-status"),
-        HeaderValue::from_static("0"),
-    )]);
-    let body = Full::new(framed.freeze()).with_trailers(std::future::ready(Some(Ok(trailers))));
-    ([(CONTENT_TYPE, "application/grpc")], Body::new(body)).into_response()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn timeouts_are_read_in_every_unit() {
+    fn g_22_timeouts_are_read_in_every_unit() {
         let read = |text: &str| {
             timeout(&HeaderMap::from_iter([(
                 http::HeaderName::from_static("grpc-timeout"),

@@ -2,84 +2,52 @@
 
 use std::time::Duration;
 
+use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderValue, Method};
-use axum::response::{IntoResponse, Response};
-use bytes::Bytes;
-use http::header::CONTENT_TYPE;
+use axum::http::Method;
+use axum::http::request::Parts;
+use axum::response::Response;
 
 use super::Door;
-use super::body::{self, Coding};
+use super::caller::{Caller, Form};
+use super::coding::Coding;
 use super::decode::{self, Outcome};
-use super::reply::{Encoding, Reject};
+use super::encoding::Encoding;
+use super::reply::Reject;
 use super::response;
 use crate::record::Receiver;
 
 pub(super) async fn export(State(door): State<Door>, request: Request) -> Response {
-    let encoding = Encoding::of(request.headers());
-    match call(&door, request, &encoding).await {
-        Ok((encoding, outcome)) => success(encoding, &outcome),
+    let (parts, mut body) = request.into_parts();
+    let encoding = Encoding::of_answer(&parts.headers);
+    let form = Form::Http(encoding);
+    let caller = Caller::new(Receiver::OtlpHttp, form, &parts.headers, &parts.extensions);
+    match call(&door, &parts, &mut body).await {
+        Ok(outcome) => {
+            door.accepted(&caller, &outcome);
+            response::http(encoding, &outcome)
+        }
         Err(reject) => {
-            door.metrics.refused(Receiver::OtlpHttp, reject.reason());
-            reject.into_http(encoding.unwrap_or(Encoding::Json))
+            door.refuse(&caller, reject, &parts.headers, &mut body)
+                .await
         }
     }
 }
 
-async fn call(
-    door: &Door,
-    request: Request,
-    encoding: &Result<Encoding, Reject>,
-) -> Result<(Encoding, Outcome), Reject> {
-    if request.method() != Method::POST {
-        return Err(Reject::Method);
+async fn call(door: &Door, parts: &Parts, body: &mut Body) -> Result<Outcome, Reject> {
+    if parts.method != Method::POST {
+        return Err(Reject::Method(door.methods()));
     }
-    door.tokens
-        .check(request.headers())
-        .map_err(Reject::Unauthenticated)?;
-    let encoding = encoding.clone()?;
-    let (parts, body) = request.into_parts();
+    door.check_token(&parts.headers)?;
+    let encoding = Encoding::of(&parts.headers)?;
     let coding = Coding::of(&parts.headers)?;
-    let (bytes, mut permit) = body::read(
-        &parts.headers,
-        body,
-        &door.config.limits,
-        door.intake.budget(),
-    )
-    .await?;
-    let bytes = body::decompress(
-        coding,
-        bytes,
-        door.config.limits.body.as_usize(),
-        &mut permit,
-    )?;
-    let taken = door
-        .take(
-            Receiver::OtlpHttp,
-            bytes,
-            permit,
-            Duration::MAX,
-            |body, context, builder| match encoding {
-                Encoding::Protobuf => decode::decode_protobuf(body, context, builder),
-                Encoding::Json => decode::decode_json(body, context, builder),
-            },
-        )
-        .await;
-    taken.map(|(outcome, _receipt)| (encoding, outcome))
-}
-
-/// 200, in the request's encoding: an empty protobuf message or `{}` on full success.
-fn success(encoding: Encoding, outcome: &Outcome) -> Response {
-    let body = match encoding {
-        Encoding::Protobuf => Bytes::from(response::protobuf(outcome)),
-        Encoding::Json => Bytes::from(response::json(outcome)),
+    let receiver = Receiver::OtlpHttp;
+    let (bytes, permit) = door.read(receiver, &parts.headers, body, coding).await?;
+    let walk = match encoding {
+        Encoding::Protobuf => decode::decode_protobuf,
+        Encoding::Json => decode::decode_json,
     };
-    (
-        [(
-            CONTENT_TYPE,
-            HeaderValue::from_static(encoding.content_type()),
-        )],
-        body,
-    )
-        .into_response()
+    let identity = door.by_bytes(&parts.headers);
+    door.take(receiver, identity, bytes, permit, Duration::MAX, walk)
+        .await
 }

@@ -3,51 +3,90 @@
 use std::time::Duration;
 
 use axum::Json;
+use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
+use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
+use http::header::ORIGIN;
 use serde_json::json;
 
 use super::Door;
-use super::body::{self, Coding};
+use super::caller::{Caller, Form};
+use super::coding::Coding;
+use super::cors;
 use super::decode::{self, Outcome};
-use super::reply::{Encoding, Reject};
+use super::encoding::{Encoding, check_plain_json};
+use super::reply::Reject;
 use crate::record::Receiver;
 
 pub(super) async fn accept(State(door): State<Door>, request: Request) -> Response {
-    match call(&door, request).await {
-        Ok(outcome) => answer(&outcome),
+    let (parts, mut body) = request.into_parts();
+    let caller = caller(&parts);
+    match call(&door, &parts, &mut body).await {
+        Ok(outcome) => {
+            door.accepted(&caller, &outcome);
+            answer(&outcome)
+        }
         Err(reject) => {
-            door.metrics.refused(Receiver::Json, reject.reason());
-            reject.into_http(Encoding::Json)
+            door.refuse(&caller, reject, &parts.headers, &mut body)
+                .await
         }
     }
 }
 
-async fn call(door: &Door, request: Request) -> Result<Outcome, Reject> {
-    door.tokens
-        .check(request.headers())
-        .map_err(Reject::Unauthenticated)?;
-    let (parts, body) = request.into_parts();
+/// Answers `OPTIONS` where it is not a preflight of a page that may send.
+pub(super) async fn options(State(door): State<Door>, request: Request) -> Response {
+    let (parts, mut body) = request.into_parts();
+    let reject = Reject::Method("GET, HEAD, POST");
+    let caller = caller(&parts);
+    door.refuse(&caller, reject, &parts.headers, &mut body)
+        .await
+}
+
+fn caller(parts: &Parts) -> Caller {
+    let form = Form::Http(Encoding::Json);
+    Caller::new(Receiver::Json, form, &parts.headers, &parts.extensions)
+}
+
+async fn call(door: &Door, parts: &Parts, body: &mut Body) -> Result<Outcome, Reject> {
+    check_origin(door, parts)?;
+    door.check_token(&parts.headers)?;
+    check_plain_json(&parts.headers)?;
     let coding = Coding::of(&parts.headers)?;
-    let limits = &door.config.limits;
-    let (bytes, mut permit) =
-        body::read(&parts.headers, body, limits, door.intake.budget()).await?;
-    let bytes = body::decompress(coding, bytes, limits.body.as_usize(), &mut permit)?;
-    let (outcome, _receipt) = door
+    let receiver = Receiver::Json;
+    let (bytes, permit) = door.read(receiver, &parts.headers, body, coding).await?;
+    let walk = decode::decode_native;
+    let outcome = door
         .take(
-            Receiver::Json,
+            receiver,
+            door.by_key(&parts.headers),
             bytes,
             permit,
             Duration::MAX,
-            decode::decode_native,
+            walk,
         )
         .await?;
     if outcome.accepted == 0 && outcome.rejected > 0 {
         // Nothing was taken, so an answer of 202 would be taken for a success.
-        return Err(Reject::BadData(outcome.message.unwrap_or_default()));
+        return Err(Reject::bad_data(outcome.message.unwrap_or_default()));
     }
     Ok(outcome)
+}
+
+/// A body of plain JSON may come without a content type, and so from any page a visitor of this
+/// machine has open, without the browser asking first. Pages say where they come from.
+fn check_origin(door: &Door, parts: &Parts) -> Result<(), Reject> {
+    let Some(origin) = parts.headers.get(ORIGIN) else {
+        return Ok(());
+    };
+    let text = String::from_utf8_lossy(origin.as_bytes());
+    let host = text.split_once("://").map(|(_, host)| host);
+    let own = crate::api::named_host(&parts.uri, &parts.headers);
+    if (host.is_some() && host == own) || cors::is_allowed(&door.config, origin) {
+        return Ok(());
+    }
+    Err(Reject::Origin(text.into_owned()))
 }
 
 /// 202 with what was taken and, by index, what was not.

@@ -4,31 +4,48 @@
 //! its protocol's own form. What they share is here; only [`reply`] turns outcomes into codes.
 
 mod body;
+mod caller;
+mod coding;
+mod cors;
 pub mod decode;
+mod encoding;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod grpc;
 mod http;
 mod json;
+mod paths;
 mod reply;
 mod response;
+mod rpc_status;
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use ::http::HeaderMap;
 use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::response::Response;
 use axum::routing::{any, post};
 use bytes::Bytes;
+use futures_util::FutureExt;
+use tracing::error;
 
 use crate::auth::Tokens;
 use crate::config::Config;
 use crate::frame::BlockBuilder;
-use crate::intake::{self, AddError, Intake, Permit, Receipt};
+use crate::intake::resends::{Digest, Resends, Seen, digest};
+use crate::intake::{self, AddError, Intake, Permit};
 use crate::normalize::Context;
 use crate::record::Receiver;
 use crate::telemetry::Metrics;
+use body::Bounds;
+use coding::{Coding, Unpacker};
 use decode::{DecodeError, Outcome};
-use reply::Reject;
+pub(crate) use encoding::Encoding;
+pub(crate) use reply::Reject;
 
 /// Bodies above this are walked off the runtime's own thread: a few of 64 MiB would otherwise keep
 /// everybody else waiting for a second.
@@ -41,68 +58,187 @@ pub struct Door {
     tokens: Tokens,
     config: Arc<Config>,
     metrics: Metrics,
+    bounds: Bounds,
+    unpacker: Unpacker,
+    lines: Arc<caller::Lines>,
+    resends: Resends,
+}
+
+/// By what a request is recognized when it comes again.
+#[derive(Debug, Clone, Copy)]
+enum Identity {
+    /// It is not.
+    None,
+    /// By its bytes, if their records have times of their own.
+    Bytes { sender: u64 },
+    /// By a key that its sender gave it.
+    Key(Digest),
 }
 
 impl Door {
     /// The doors in front of `intake`.
     #[must_use]
-    pub fn new(config: Arc<Config>, intake: Intake, metrics: Metrics) -> Self {
+    pub fn new(config: Arc<Config>, intake: Intake, metrics: Metrics, resends: Resends) -> Self {
         Self {
             intake,
             tokens: Tokens::new(&config.auth.ingest_tokens),
+            bounds: Bounds {
+                limit: config.limits.body.as_usize(),
+                pause: config.limits.body_timeout.duration(),
+            },
+            unpacker: Unpacker::new(&config.limits),
+            lines: Arc::default(),
             config,
             metrics,
+            resends,
         }
     }
 
     /// The routes of the OTLP ports. Both protocols are served on both ports, told apart by path, so
     /// that a sender with the two mixed up is served all the same.
     pub fn otlp_router(&self) -> Router {
+        let path = &self.config.otlp.path;
         Router::new()
             .route(grpc::EXPORT_PATH, any(grpc::export))
-            .route("/v1/logs", any(http::export))
-            .route("/v1/logs/", any(http::export))
-            .fallback(reply::unknown_path)
+            .route(path, any(http::export))
+            .route(&format!("{path}/"), any(http::export))
+            .fallback(paths::unknown)
+            .layer(from_fn(answer_panics))
+            .layer(from_fn_with_state(Arc::clone(&self.config), cors::allow))
             .with_state(self.clone())
     }
 
     /// The routes that the web port has besides its own.
     pub fn web_router(&self) -> Router {
         Router::new()
-            .route("/api/logs", post(json::accept))
+            .route("/api/logs", post(json::accept).options(json::options))
             .route("/v1/logs", any(http::export))
+            .route("/v1/logs/", any(http::export))
+            .layer(from_fn(answer_panics))
+            .layer(from_fn_with_state(Arc::clone(&self.config), cors::allow))
             .with_state(self.clone())
     }
 
-    /// Has a body walked into a frame, and waits until the queue has its records.
+    /// Answers a request to a path of the web port that there is not, if it is one that OTLP senders
+    /// use; else gives the request back.
+    ///
+    /// # Errors
+    /// The request, when it is for somebody else.
+    pub async fn unknown_path(&self, request: Request) -> Result<Response, Request> {
+        if paths::is_otlp(request.uri().path()) {
+            return Ok(paths::unknown(State(self.clone()), request).await);
+        }
+        Err(request)
+    }
+
+    /// The methods of a path that takes logs.
+    fn methods(&self) -> &'static str {
+        if self.config.cors.is_on() {
+            "POST, OPTIONS"
+        } else {
+            "POST"
+        }
+    }
+
+    fn check_token(&self, headers: &HeaderMap) -> Result<(), Reject> {
+        self.tokens.check(headers).map_err(Reject::Unauthenticated)
+    }
+
+    /// Reads a body and undoes its coding.
+    async fn read(
+        &self,
+        receiver: Receiver,
+        headers: &HeaderMap,
+        body: &mut Body,
+        coding: Coding,
+    ) -> Result<(Bytes, Permit), Reject> {
+        let budget = self.intake.budget();
+        let (bytes, mut permit) = body::read(headers, body, self.bounds, budget, |_| None).await?;
+        self.metrics.received(receiver, bytes.len());
+        let bytes = self.unpacker.unpack(coding, bytes, &mut permit).await?;
+        Ok((bytes, permit))
+    }
+
+    /// Has a body walked into a frame, and waits until the queue has its records. One that was taken
+    /// before is walked for the answer alone.
     async fn take(
         &self,
         receiver: Receiver,
+        identity: Identity,
         body: Bytes,
         permit: Permit,
         wait: Duration,
         walk: impl FnOnce(&[u8], &Context, &mut BlockBuilder) -> Result<Outcome, DecodeError>,
-    ) -> Result<(Outcome, Receipt), Reject> {
+    ) -> Result<Outcome, Reject> {
         let context = Context::new(receiver, unix_nanos(), &self.config);
-        let add = || {
-            self.intake
-                .add(permit, |builder| walk(&body, &context, builder))
+        let wait = wait.min(self.config.limits.commit_timeout.duration());
+        let deadline = Instant::now() + wait;
+        let name = match identity {
+            Identity::Bytes { sender } => Some(digest(&body, sender)),
+            Identity::Key(digest) => Some(digest),
+            Identity::None => None,
         };
-        let added = if body.len() > LONG_WALK {
-            tokio::task::block_in_place(add)
-        } else {
-            add()
+        let ticket = match name.filter(|_| self.config.intake.dedup_resends) {
+            None => None,
+            Some(name) => match self.resends.begin(name, wait).await? {
+                Seen::New(ticket) => Some(ticket),
+                Seen::Before(_receipt) => {
+                    let outcome = long(body.len(), || {
+                        walk(&body, &context, &mut BlockBuilder::new())
+                    })?;
+                    self.metrics.resent(receiver);
+                    return Ok(outcome);
+                }
+            },
         };
+        let add = |builder: &mut BlockBuilder| {
+            let before = builder.len();
+            let outcome = walk(&body, &context, builder)?;
+            // Records without a time look alike although each is one of its own.
+            let anonymous = matches!(identity, Identity::Bytes { .. })
+                && builder.has_time(before, context.received_at);
+            Ok((outcome, ticket.filter(|_| !anonymous)))
+        };
+        let added = long(body.len(), || self.intake.add_once(permit, add));
         // The body is copied into the frame; holding it while the commit is under way would double
         // the memory of every request that waits.
         drop(body);
         let (outcome, pending) = added?;
-        let receipt = pending
-            .receipt(wait.min(self.config.limits.commit_timeout.duration()))
-            .await?;
+        let left = deadline.saturating_duration_since(Instant::now());
+        let receipt = pending.receipt(left).await.map_err(|error| match error {
+            intake::Error::Timeout(_) => intake::Error::Timeout(wait),
+            other => other,
+        })?;
         self.metrics
             .outcome(receiver, &outcome, receipt.num_records());
-        Ok((outcome, receipt))
+        Ok(outcome)
+    }
+
+    /// OTLP requests are recognized by their bytes.
+    fn by_bytes(&self, headers: &HeaderMap) -> Identity {
+        Identity::Bytes {
+            sender: self.tokens.sender(headers),
+        }
+    }
+
+    /// Native JSON requests are recognized by the key that they bring, if they do.
+    fn by_key(&self, headers: &HeaderMap) -> Identity {
+        match headers.get("idempotency-key") {
+            Some(key) if !key.is_empty() => {
+                let seed = !self.tokens.sender(headers);
+                Identity::Key(digest(key.as_bytes(), seed))
+            }
+            _ => Identity::None,
+        }
+    }
+}
+
+/// Does what takes long for a body of this size off the runtime's own thread.
+fn long<T>(body_bytes: usize, work: impl FnOnce() -> T) -> T {
+    if body_bytes > LONG_WALK {
+        tokio::task::block_in_place(work)
+    } else {
+        work()
     }
 }
 
@@ -128,9 +264,29 @@ impl From<DecodeError> for Reject {
                 limit,
                 what: "the request's records together",
             },
-            DecodeError::Damaged { .. } | DecodeError::Empty => Reject::BadData(error.to_string()),
+            DecodeError::Damaged { ref path, .. } => Reject::BadData {
+                field: path.clone(),
+                text: error.to_string(),
+            },
+            DecodeError::Empty => Reject::bad_data(error.to_string()),
         }
     }
+}
+
+/// Answers 500 where a handler panicked. Without an answer the sender would send the same request
+/// again and again.
+async fn answer_panics(request: Request, next: Next) -> Response {
+    let grpc = encoding::is_grpc(request.headers());
+    let encoding = Encoding::of_answer(request.headers());
+    let answer = std::panic::AssertUnwindSafe(next.run(request)).catch_unwind();
+    answer.await.unwrap_or_else(|_| {
+        error!("a receiver panicked; the request was answered with an internal error");
+        if grpc {
+            Reject::Bug.into_grpc()
+        } else {
+            Reject::Bug.into_http(encoding)
+        }
+    })
 }
 
 /// Now, in nanoseconds since the epoch.
@@ -139,4 +295,21 @@ fn unix_nanos() -> i64 {
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
     i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::routing::get;
+    use tower::ServiceExt;
+
+    #[tokio::test]
+    async fn h_25_a_panic_is_a_500_and_not_a_lost_connection() {
+        let router: Router = Router::new()
+            .route("/", get(|| async { panic!("made by the test") as &str }))
+            .layer(from_fn(answer_panics));
+        let request = Request::builder().uri("/").body(Body::empty()).unwrap();
+        let response = router.oneshot(request).await.unwrap();
+        assert_eq!(response.status(), 500);
+    }
 }

@@ -6,34 +6,40 @@
 
 use std::time::Duration;
 
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
+use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::header::{
     ACCEPT_ENCODING, ALLOW, CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE,
 };
-use prost::Message;
 use tonic::metadata::MetadataValue;
 use tonic::{Code, Status};
 
-use super::body::Coding;
+use super::coding::Coding;
+use super::encoding::Encoding;
+use super::rpc_status::{self, Detail};
 use crate::auth::Denied;
+use crate::normalize::text::head;
 
 /// Seconds after which a sender should try again. SDKs give a batch about ten seconds in all and drop
-/// it at once when told to wait longer than is left.
-pub(super) const RETRY_SECONDS: u32 = 1;
+/// it at once when told to wait longer than is left; 0 makes some of them come back at once.
+const RETRY_SECONDS: u32 = 1;
 /// Longest text in an answer; a response must stay far below 4 MiB.
 const MESSAGE_BYTES: usize = 1024;
 
-pub(super) const PROTOBUF: &str = "application/x-protobuf";
-pub(super) const JSON: &str = "application/json";
-
 /// Why a request is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Reject {
+pub(crate) enum Reject {
     /// It cannot be read. Sending it again is of no use.
-    BadData(String),
+    BadData {
+        field: String,
+        text: String,
+    },
+    /// It breaks the rules of gRPC itself.
+    Framing(String),
     Unauthenticated(Denied),
+    /// A web page of an origin that may not send.
+    Origin(String),
     TooLarge {
         limit: usize,
         what: &'static str,
@@ -42,75 +48,138 @@ pub(super) enum Reject {
     MediaType(String),
     /// A content coding that is not spoken here.
     Coding(String),
-    Method,
+    /// The methods that there are.
+    Method(&'static str),
     /// No such path or gRPC method; the text says which there is.
     Path(String),
+    /// Traces, metrics or profiles.
+    OtherSignal(&'static str),
     /// The client stopped sending its body.
     BodyTimeout(Duration),
     /// Nothing is wrong with the request; it may be sent again.
     Unavailable(String),
+    /// A fault of our own.
+    Bug,
 }
 
 impl Reject {
+    /// Every reason: the metric label's closed list.
+    pub(crate) const REASONS: [&'static str; 13] = [
+        "bad_data",
+        "framing",
+        "unauthenticated",
+        "origin",
+        "too_large",
+        "media_type",
+        "coding",
+        "method",
+        "path",
+        "other_signal",
+        "body_timeout",
+        "unavailable",
+        "bug",
+    ];
+
+    /// The body as a whole cannot be read.
+    pub(super) fn bad_data(text: String) -> Reject {
+        Reject::BadData {
+            field: "body".to_owned(),
+            text,
+        }
+    }
+
     /// The codes of the two protocols.
     pub(super) fn codes(&self) -> (Code, StatusCode) {
         match self {
-            Reject::BadData(_) => (Code::InvalidArgument, StatusCode::BAD_REQUEST),
+            Reject::BadData { .. } => (Code::InvalidArgument, StatusCode::BAD_REQUEST),
+            // What gRPC itself prescribes.
+            Reject::Framing(_) => (Code::Internal, StatusCode::BAD_REQUEST),
             Reject::Unauthenticated(_) => (Code::Unauthenticated, StatusCode::UNAUTHORIZED),
+            Reject::Origin(_) => (Code::PermissionDenied, StatusCode::FORBIDDEN),
             Reject::TooLarge { .. } => (Code::ResourceExhausted, StatusCode::PAYLOAD_TOO_LARGE),
             Reject::MediaType(_) | Reject::Coding(_) => {
                 (Code::Unimplemented, StatusCode::UNSUPPORTED_MEDIA_TYPE)
             }
-            Reject::Method => (Code::Unimplemented, StatusCode::METHOD_NOT_ALLOWED),
-            Reject::Path(_) => (Code::Unimplemented, StatusCode::NOT_FOUND),
+            Reject::Method(_) => (Code::Unimplemented, StatusCode::METHOD_NOT_ALLOWED),
+            Reject::Path(_) | Reject::OtherSignal(_) => {
+                (Code::Unimplemented, StatusCode::NOT_FOUND)
+            }
             Reject::BodyTimeout(_) => (Code::Cancelled, StatusCode::REQUEST_TIMEOUT),
             Reject::Unavailable(_) => (Code::Unavailable, StatusCode::SERVICE_UNAVAILABLE),
+            Reject::Bug => (Code::Internal, StatusCode::INTERNAL_SERVER_ERROR),
         }
     }
 
-    /// The metric label.
-    pub(super) fn reason(&self) -> &'static str {
+    /// Index into [`Reject::REASONS`].
+    pub(super) fn reason(&self) -> usize {
         match self {
-            Reject::BadData(_) => "bad_data",
-            Reject::Unauthenticated(_) => "unauthenticated",
-            Reject::TooLarge { .. } => "too_large",
-            Reject::MediaType(_) => "media_type",
-            Reject::Coding(_) => "coding",
-            Reject::Method => "method",
-            Reject::Path(_) => "path",
-            Reject::BodyTimeout(_) => "body_timeout",
-            Reject::Unavailable(_) => "unavailable",
+            Reject::BadData { .. } => 0,
+            Reject::Framing(_) => 1,
+            Reject::Unauthenticated(_) => 2,
+            Reject::Origin(_) => 3,
+            Reject::TooLarge { .. } => 4,
+            Reject::MediaType(_) => 5,
+            Reject::Coding(_) => 6,
+            Reject::Method(_) => 7,
+            Reject::Path(_) => 8,
+            Reject::OtherSignal(_) => 9,
+            Reject::BodyTimeout(_) => 10,
+            Reject::Unavailable(_) => 11,
+            Reject::Bug => 12,
         }
     }
 
     /// What happened and what to do about it.
     pub(super) fn message(&self) -> String {
         let text = match self {
-            Reject::BadData(text) | Reject::Path(text) | Reject::Unavailable(text) => text.clone(),
+            Reject::BadData { text, .. }
+            | Reject::Framing(text)
+            | Reject::Path(text)
+            | Reject::Unavailable(text) => text.clone(),
             Reject::Unauthenticated(denied) => denied.message().to_owned(),
-            Reject::TooLarge { limit, what } => {
-                format!(
-                    "{what} is larger than {limit} bytes; send smaller batches, or raise `limits.body`"
-                )
-            }
-            Reject::MediaType(found) => format!(
-                "content type `{found}` is not accepted here; send `{PROTOBUF}` or `{JSON}` \
-                 (`application/grpc` for gRPC)"
+            Reject::Origin(origin) => format!(
+                "pages of {origin} may not send logs here; add it to `cors.origins` if they should"
             ),
-            Reject::Coding(found) => {
+            Reject::TooLarge { limit, what } => format!(
+                "{what} is larger than {limit} bytes; send smaller batches, or raise `limits.body`"
+            ),
+            Reject::MediaType(found) => {
+                let found = match found.as_str() {
+                    "" => "a request without content type".to_owned(),
+                    found => format!("content type `{found}`"),
+                };
                 format!(
-                    "content encoding `{found}` is not accepted; send one of: {}",
-                    Coding::ACCEPTED
+                    "{found} is not accepted here; send `{}` or `{}` (`application/grpc` for gRPC)",
+                    Encoding::Protobuf.content_type(),
+                    Encoding::Json.content_type()
                 )
             }
-            Reject::Method => "only POST is accepted here".to_owned(),
-            Reject::BodyTimeout(idle) => {
+            Reject::Coding(found) => format!(
+                "content encoding `{found}` is not accepted; send one of: {}",
+                Coding::ACCEPTED
+            ),
+            Reject::Method(allowed) => format!("the methods here are: {allowed}"),
+            Reject::OtherSignal(signal) => format!(
+                "Watchtower takes logs only, not {signal}: set OTEL_{}_EXPORTER=none, \
+                 or set OTEL_EXPORTER_OTLP_LOGS_ENDPOINT instead of OTEL_EXPORTER_OTLP_ENDPOINT",
+                signal.to_ascii_uppercase()
+            ),
+            Reject::BodyTimeout(pause) => {
                 format!(
-                    "the body came too slowly, or nothing of it for {idle:?}; see `limits.body_timeout`"
+                    "the body came too slowly, or nothing of it for {pause:?}; see `limits.body_timeout`"
                 )
             }
+            Reject::Bug => "a fault in Watchtower itself; its log says more".to_owned(),
         };
-        bounded(text)
+        head(&text, MESSAGE_BYTES).to_owned()
+    }
+
+    fn detail(&self, message: &str) -> Option<Detail> {
+        match self {
+            Reject::BadData { field, .. } => Some(Detail::Field(field.clone(), message.to_owned())),
+            Reject::Unavailable(_) => Some(Detail::Retry(RETRY_SECONDS)),
+            _ => None,
+        }
     }
 
     /// The answer over gRPC: a Trailers-Only response, with the delay in both places where clients
@@ -118,30 +187,19 @@ impl Reject {
     pub(super) fn into_grpc(self) -> Response {
         let (code, _) = self.codes();
         let message = self.message();
-        let mut status = if code == Code::Unavailable {
-            let retry = RetryInfo::after_seconds(RETRY_SECONDS).encode_to_vec();
-            let details = RpcStatus {
-                code: code as i32,
-                message: message.clone(),
-                details: vec![Any {
-                    type_url: "type.googleapis.com/google.rpc.RetryInfo".to_owned(),
-                    value: retry.clone(),
-                }],
-            };
-            let mut status = Status::with_details(code, message, details.encode_to_vec().into());
-            let value = MetadataValue::from_bytes(&retry);
-            status
-                .metadata_mut()
-                .insert_bin("google.rpc.retryinfo-bin", value);
-            status
-        } else {
-            Status::new(code, message)
-        };
+        let detail = self.detail(&message);
+        let details = detail.as_ref().map_or_else(Vec::new, |detail| {
+            rpc_status::protobuf(code as i32, &message, Some(detail))
+        });
+        let mut status = Status::with_details(code, message, details.into());
+        let metadata = status.metadata_mut();
+        if let Some(detail @ Detail::Retry(_)) = &detail {
+            let value = MetadataValue::from_bytes(&detail.protobuf());
+            metadata.insert_bin("google.rpc.retryinfo-bin", value);
+        }
         if matches!(self, Reject::Coding(_)) {
             let accepted = MetadataValue::from_static("identity,gzip,zstd,deflate");
-            status
-                .metadata_mut()
-                .insert("grpc-accept-encoding", accepted);
+            metadata.insert("grpc-accept-encoding", accepted);
         }
         status.into_http()
     }
@@ -150,177 +208,28 @@ impl Reject {
     pub(super) fn into_http(self, encoding: Encoding) -> Response {
         let (code, http) = self.codes();
         let message = self.message();
+        let detail = self.detail(&message);
         let body = match encoding {
-            Encoding::Protobuf => RpcStatus {
-                code: code as i32,
-                message,
-                details: Vec::new(),
+            Encoding::Protobuf => {
+                Bytes::from(rpc_status::protobuf(code as i32, &message, detail.as_ref()))
             }
-            .encode_to_vec()
-            .into(),
-            Encoding::Json => Bytes::from(
-                serde_json::json!({ "code": code as i32, "message": message }).to_string(),
-            ),
+            Encoding::Json => Bytes::from(rpc_status::json(code as i32, &message, detail.as_ref())),
         };
         let mut response = (http, [(CONTENT_TYPE, encoding.content_type())], body).into_response();
-        let headers = response.headers_mut();
-        match &self {
-            Reject::Unavailable(_) => {
-                headers.insert(RETRY_AFTER, HeaderValue::from(RETRY_SECONDS));
-            }
-            Reject::Method => {
-                headers.insert(ALLOW, HeaderValue::from_static("POST"));
-            }
-            Reject::Coding(_) => {
-                headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(Coding::ACCEPTED));
-            }
-            Reject::Unauthenticated(_) => {
-                headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-            }
+        let (name, value) = match self {
+            Reject::Unavailable(_) => (RETRY_AFTER, HeaderValue::from(RETRY_SECONDS)),
+            Reject::Method(allowed) => (ALLOW, HeaderValue::from_static(allowed)),
+            Reject::Coding(_) => (ACCEPT_ENCODING, HeaderValue::from_static(Coding::ACCEPTED)),
+            Reject::Unauthenticated(_) => (WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")),
             Reject::TooLarge { .. } | Reject::BodyTimeout(_) => {
-                headers.insert(CONNECTION, HeaderValue::from_static("close"));
+                (CONNECTION, HeaderValue::from_static("close"))
             }
-            Reject::BadData(_) | Reject::MediaType(_) | Reject::Path(_) => {}
-        }
+            _ => return response,
+        };
+        response.headers_mut().insert(name, value);
         response
     }
 }
 
-/// The encoding of an OTLP/HTTP request, and so of its answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Encoding {
-    Protobuf,
-    Json,
-}
-
-impl Encoding {
-    /// Exactly this, without parameters: clients compare the whole string.
-    pub(super) const fn content_type(self) -> &'static str {
-        match self {
-            Encoding::Protobuf => PROTOBUF,
-            Encoding::Json => JSON,
-        }
-    }
-
-    /// The encoding that the request's content type names; parameters other than a foreign charset
-    /// do not matter.
-    pub(super) fn of(headers: &HeaderMap) -> Result<Encoding, Reject> {
-        let value = headers
-            .get(CONTENT_TYPE)
-            .map_or(&b""[..], HeaderValue::as_bytes);
-        let text = String::from_utf8_lossy(value).to_ascii_lowercase();
-        let mut parts = text.split(';').map(str::trim);
-        let media_type = parts.next().unwrap_or_default();
-        let foreign_charset = parts.any(|parameter| {
-            parameter
-                .strip_prefix("charset=")
-                .is_some_and(|charset| !matches!(charset.trim_matches('"'), "utf-8" | "utf8"))
-        });
-        match media_type {
-            _ if foreign_charset => Err(Reject::MediaType(text.clone())),
-            PROTOBUF | "application/protobuf" | "application/vnd.google.protobuf" => {
-                Ok(Encoding::Protobuf)
-            }
-            JSON => Ok(Encoding::Json),
-            _ => Err(Reject::MediaType(text.clone())),
-        }
-    }
-}
-
-/// Whether the request speaks gRPC.
-pub(super) fn is_grpc(headers: &HeaderMap) -> bool {
-    headers.get(CONTENT_TYPE).is_some_and(|value| {
-        let value = value.as_bytes();
-        value == b"application/grpc"
-            || value.starts_with(b"application/grpc+proto")
-            || value.starts_with(b"application/grpc;")
-    })
-}
-
-/// Answers paths that no receiver has, in the sender's protocol and with a hint. It never redirects:
-/// clients do not repeat a POST then.
-pub(super) async fn unknown_path(method: Method, uri: Uri, headers: HeaderMap) -> Response {
-    let path: String = uri.path().chars().take(200).collect();
-    let hint = if path.contains("TraceService") || path.ends_with("/v1/traces") {
-        other_signal("traces")
-    } else if path.contains("MetricsService") || path.ends_with("/v1/metrics") {
-        other_signal("metrics")
-    } else if path.contains("ProfilesService") || path.ends_with("/v1development/profiles") {
-        other_signal("profiles")
-    } else if is_grpc(&headers) {
-        format!(
-            "no gRPC method {path}; logs are taken by {}",
-            super::grpc::EXPORT_PATH
-        )
-    } else {
-        format!("nothing at {path}; OTLP logs are taken by POST /v1/logs")
-    };
-    if is_grpc(&headers) {
-        return Reject::Path(hint).into_grpc();
-    }
-    let encoding = Encoding::of(&headers).unwrap_or(Encoding::Json);
-    if method == Method::OPTIONS {
-        return Reject::Method.into_http(encoding);
-    }
-    Reject::Path(hint).into_http(encoding)
-}
-
-fn other_signal(signal: &str) -> String {
-    let variable = signal.to_ascii_uppercase();
-    format!(
-        "Watchtower takes logs only, not {signal}: set OTEL_{variable}_EXPORTER=none, \
-         or set OTEL_EXPORTER_OTLP_LOGS_ENDPOINT instead of OTEL_EXPORTER_OTLP_ENDPOINT"
-    )
-}
-
-/// Cuts a text to what an answer may hold, between characters.
-fn bounded(mut text: String) -> String {
-    if text.len() > MESSAGE_BYTES {
-        text.truncate(text.floor_char_boundary(MESSAGE_BYTES));
-    }
-    text
-}
-
-/// `google.rpc.Status`.
-#[derive(Clone, PartialEq, Message)]
-struct RpcStatus {
-    #[prost(int32, tag = "1")]
-    code: i32,
-    #[prost(string, tag = "2")]
-    message: String,
-    #[prost(message, repeated, tag = "3")]
-    details: Vec<Any>,
-}
-
-/// `google.protobuf.Any`.
-#[derive(Clone, PartialEq, Message)]
-struct Any {
-    #[prost(string, tag = "1")]
-    type_url: String,
-    #[prost(bytes = "vec", tag = "2")]
-    value: Vec<u8>,
-}
-
-/// `google.rpc.RetryInfo`.
-#[derive(Clone, PartialEq, Message)]
-struct RetryInfo {
-    #[prost(message, optional, tag = "1")]
-    retry_delay: Option<ProtoDuration>,
-}
-
-/// `google.protobuf.Duration`.
-#[derive(Clone, PartialEq, Message)]
-struct ProtoDuration {
-    #[prost(int64, tag = "1")]
-    seconds: i64,
-}
-
-impl RetryInfo {
-    fn after_seconds(seconds: u32) -> Self {
-        Self {
-            retry_delay: Some(ProtoDuration {
-                seconds: seconds.into(),
-            }),
-        }
-    }
-}
+#[cfg(test)]
+mod tests;

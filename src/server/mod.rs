@@ -1,7 +1,7 @@
 //! The one HTTP server behind every listener: accepts, speaks TLS where set, serves HTTP/1.1 and
 //! HTTP/2 (also in clear text with prior knowledge) and ends in bounded time.
 
-mod opening;
+mod sniff;
 #[cfg(test)]
 mod tests;
 mod tls;
@@ -23,15 +23,15 @@ use tokio_util::task::TaskTracker;
 use tower::Layer;
 use tracing::{debug, warn};
 
-use opening::Opening;
 pub use tls::{Error as TlsError, acceptor};
+
+use crate::config::Limits;
+use sniff::Opening;
 
 /// Bytes a client may send ahead on one HTTP/2 stream, and on one connection: a large OTLP export
 /// then needs no round trip for every 64 KiB of it.
 const STREAM_WINDOW: u32 = 1 << 20;
 const CONNECTION_WINDOW: u32 = 4 << 20;
-/// Calls one HTTP/2 connection may have under way.
-const STREAMS: u32 = 1024;
 /// Bytes of one request's headers with HTTP/1.1.
 const HEADER_BYTES: usize = 64 << 10;
 /// The same with HTTP/2, where a connection may have headers for all its streams under way. gRPC's
@@ -46,6 +46,8 @@ const PING_TIMEOUT: Duration = Duration::from_secs(20);
 pub struct Server {
     connections: Arc<Semaphore>,
     header_timeout: Duration,
+    /// Requests that one HTTP/2 connection may have under way.
+    streams: u32,
     tls: Option<tokio_rustls::TlsAcceptor>,
     /// Cancelled: no new connections, and open ones end after their request.
     stop: CancellationToken,
@@ -53,17 +55,19 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server for at most `connections` clients at once over all listeners.
+    /// A server for at most `limits.connections` clients at once over all listeners.
     #[must_use]
     pub fn new(
-        connections: usize,
-        header_timeout: Duration,
+        limits: &Limits,
         tls: Option<tokio_rustls::TlsAcceptor>,
         stop: CancellationToken,
     ) -> Self {
         Self {
-            connections: Arc::new(Semaphore::new(connections.min(Semaphore::MAX_PERMITS))),
-            header_timeout,
+            connections: Arc::new(Semaphore::new(
+                limits.connections.min(Semaphore::MAX_PERMITS),
+            )),
+            header_timeout: limits.header_timeout.duration(),
+            streams: limits.streams,
             tls,
             stop,
             tasks: TaskTracker::new(),
@@ -121,24 +125,51 @@ impl Server {
         if let Err(error) = stream.set_nodelay(true) {
             debug!(%peer, %error, "could not set TCP_NODELAY");
         }
+        if let Err(error) = rustix::net::sockopt::set_socket_keepalive(&stream, true) {
+            debug!(%peer, %error, "could not set SO_KEEPALIVE");
+        }
         let Some(tls) = self.tls.clone() else {
-            return self.http(stream, peer, router).await;
+            return self.clear_text(stream, peer, router).await;
         };
         match tokio::time::timeout(self.header_timeout, tls.accept(stream)).await {
-            Ok(Ok(stream)) => self.http(stream, peer, router).await,
+            Ok(Ok(stream)) => {
+                let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+                self.http(stream, peer, router, is_http2).await;
+            }
             Ok(Err(error)) => {
-                debug!(%peer, %error, "TLS handshake failed; does the client use https?")
+                if sniff::may_log() {
+                    warn!(%peer, %error, "TLS handshake failed; does the client use https, and trust the certificate?");
+                }
             }
             Err(_) => debug!(%peer, "TLS handshake timed out"),
         }
     }
 
-    async fn http<S>(self, stream: S, peer: SocketAddr, router: Router)
+    async fn clear_text(self, mut stream: TcpStream, peer: SocketAddr, router: Router) {
+        let opening = tokio::select! {
+            opening = tokio::time::timeout(self.header_timeout, sniff::opening(&stream)) => opening,
+            () = self.stop.cancelled() => return,
+        };
+        match opening {
+            Ok(Ok(Opening::Http2)) => self.http(stream, peer, router, true).await,
+            Ok(Ok(Opening::Http1)) => self.http(stream, peer, router, false).await,
+            Ok(Ok(Opening::Tls)) => sniff::refuse_tls(&mut stream, peer).await,
+            Ok(Err(error)) => debug!(%peer, %error, "connection ended before its first request"),
+            Err(_) => debug!(%peer, "no request came in time"),
+        }
+    }
+
+    async fn http<S>(self, stream: S, peer: SocketAddr, router: Router, is_http2: bool)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let service = axum::Extension(ConnectInfo(peer)).layer(router);
-        let mut builder = auto::Builder::new(TokioExecutor::new());
+        // Known already, so that no client can stall in between.
+        let mut builder = if is_http2 {
+            auto::Builder::new(TokioExecutor::new()).http2_only()
+        } else {
+            auto::Builder::new(TokioExecutor::new()).http1_only()
+        };
         builder
             .http1()
             .timer(TokioTimer::new())
@@ -148,12 +179,12 @@ impl Server {
             .timer(TokioTimer::new())
             .initial_stream_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW)
-            .max_concurrent_streams(STREAMS)
+            .max_concurrent_streams(self.streams)
             .max_header_list_size(STREAM_HEADER_BYTES)
             .keep_alive_interval(PING_EVERY)
             .keep_alive_timeout(PING_TIMEOUT);
         let connection = builder.serve_connection_with_upgrades(
-            TokioIo::new(Opening::new(stream, self.header_timeout)),
+            TokioIo::new(stream),
             TowerToHyperService::new(service),
         );
         tokio::pin!(connection);

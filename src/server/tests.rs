@@ -11,7 +11,11 @@ const HEADER_TIMEOUT: Duration = Duration::from_millis(300);
 
 async fn connect() -> TcpStream {
     let stop = CancellationToken::new();
-    let server = Server::new(4, HEADER_TIMEOUT, None, stop);
+    let limits = Limits {
+        header_timeout: "300ms".parse().unwrap(),
+        ..Limits::default()
+    };
+    let server = Server::new(&limits, None, stop);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let slow = get(async || {

@@ -7,7 +7,8 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::{Error, Reader, WriterStatus};
-use crate::live::{Backfill, BackfillError, Backfilled, Cursor, Filter};
+use crate::live::{Backfill, BackfillError, Backfilled, Cursor};
+use crate::query::Query;
 
 /// Longest wait for the writer to store what the ring has already forgotten.
 const WRITER_WITHIN: Duration = Duration::from_secs(10);
@@ -78,7 +79,7 @@ impl Backfill for StoreBackfill {
         &'a self,
         after: &'a Cursor,
         up_to: &'a Cursor,
-        filter: &'a Filter,
+        query: &'a Query,
         limit: usize,
     ) -> BoxFuture<'a, Result<Backfilled, BackfillError>> {
         Box::pin(async move {
@@ -88,7 +89,7 @@ impl Backfill for StoreBackfill {
             self.wait_for(up_to).await?;
             let read = self
                 .reader
-                .between(Some(after), up_to, filter, limit.saturating_add(1));
+                .between(Some(after), up_to, query, limit.saturating_add(1));
             let mut records = read.await.map_err(|error| away(&error))?;
             let complete = records.len() <= limit;
             records.truncate(limit);
@@ -99,11 +100,11 @@ impl Backfill for StoreBackfill {
     fn newest<'a>(
         &'a self,
         up_to: &'a Cursor,
-        filter: &'a Filter,
+        query: &'a Query,
         limit: usize,
     ) -> BoxFuture<'a, Result<Backfilled, BackfillError>> {
         Box::pin(async move {
-            let read = self.reader.between(None, up_to, filter, limit);
+            let read = self.reader.between(None, up_to, query, limit);
             let records = read.await.map_err(|error| away(&error))?;
             let complete = records.len() < limit;
             Ok(Backfilled { records, complete })

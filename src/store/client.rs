@@ -144,7 +144,7 @@ impl Client {
     }
 
     /// Runs a query that cannot change anything, with its parameters bound, and returns its output:
-    /// tab-separated, unless it names another format.
+    /// tab-separated, unless it or the setting `default_format` names another format.
     ///
     /// # Errors
     /// When ClickHouse does not answer, refuses, or runs into one of the limits among the settings.
@@ -161,11 +161,14 @@ impl Client {
             ("cancel_http_readonly_queries_on_client_close", "1"),
         ];
         all.extend_from_slice(settings);
+        // The crate has a place of its own for this setting, and that goes before the others.
+        let format = settings.iter().find(|(name, _)| *name == "default_format");
+        let format = format.map_or(FORMAT, |(_, format)| *format);
         self.ask(&all, within, |client| {
             let query = params.iter().fold(client.query_raw(sql), |query, param| {
                 query.param(&param.name, &param.value)
             });
-            async { query.fetch_bytes(FORMAT)?.collect().await }
+            async { query.fetch_bytes(format)?.collect().await }
         })
         .await
     }

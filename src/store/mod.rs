@@ -5,8 +5,8 @@
 
 mod backfill;
 mod client;
+mod condition;
 mod error;
-mod filter;
 mod heard;
 mod line;
 mod param;

@@ -5,14 +5,15 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
 
-use super::filter::Where;
+use super::condition::Where;
 use super::schema::Schema;
 use super::select::{COLUMNS, parse};
 use super::{Client, Error, Kind, Param};
 use crate::api::{Order, Position, SearchBackend, SearchError, SearchPage, SearchQuery};
 use crate::config::Config;
 use crate::frame::ID_STEP;
-use crate::live::{Cursor, Filter, StoredRecord, node_of};
+use crate::live::{Cursor, StoredRecord, node_of};
+use crate::query::Query;
 
 /// What one search may take of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,7 +98,7 @@ impl Reader {
         &self,
         after: Option<&Cursor>,
         up_to: &Cursor,
-        filter: &Filter,
+        query: &Query,
         limit: usize,
     ) -> Result<Vec<StoredRecord>, Error> {
         let mut condition = Where::default();
@@ -116,7 +117,7 @@ impl Reader {
             return Ok(Vec::new());
         }
         condition.condition(format!("({})", ranges.join(" OR ")));
-        condition.filter(filter);
+        condition.query(query);
         let order = if after.is_some() { "l.id" } else { "l.id DESC" };
         self.select(condition, order, limit).await
     }
@@ -215,7 +216,7 @@ fn conditions(query: &SearchQuery) -> Where {
             condition.with(&sql, "UInt64", |name| Param::number(name, id));
         }
     }
-    condition.filter(&query.filter);
+    condition.query(&query.query);
     condition
 }
 

@@ -13,6 +13,7 @@
 
 mod backoff;
 mod insert;
+mod replay;
 mod status;
 
 use std::pin::pin;
@@ -98,6 +99,7 @@ impl Writer {
             () = &mut shutdown => true,
         };
         let mut backoff = Backoff::default();
+        let mut replays = replay::interval();
         loop {
             let limits = self.stretched();
             let claim = if draining {
@@ -105,6 +107,10 @@ impl Writer {
             } else {
                 tokio::select! {
                     claim = self.queue.claim(&limits) => claim.map(Some),
+                    _ = replays.tick() => {
+                        self.replay().await;
+                        continue;
+                    }
                     () = &mut shutdown => {
                         draining = true;
                         continue;

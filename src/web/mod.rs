@@ -3,7 +3,6 @@
 use std::sync::LazyLock;
 
 use axum::Router;
-use axum::extract::Path;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -72,22 +71,19 @@ pub fn version() -> &'static str {
 
 /// The page at `/` and its files beside it.
 pub fn router<S: Clone + Send + Sync + 'static>() -> Router<S> {
-    Router::new()
-        .route(
-            "/",
-            get(|headers: HeaderMap| async move { serve("index.html", &headers) }),
-        )
-        .route("/{name}", get(file))
-}
-
-async fn file(Path(name): Path<String>, headers: HeaderMap) -> Response {
-    serve(&name, &headers)
-}
-
-fn serve(name: &str, request: &HeaderMap) -> Response {
-    let Some(asset) = ASSETS.iter().find(|asset| asset.name == name) else {
-        return StatusCode::NOT_FOUND.into_response();
+    let file = |asset: &'static Asset| {
+        get(move |headers: HeaderMap| async move { serve(asset, &headers) })
     };
+    ASSETS.iter().fold(Router::new(), |router, asset| {
+        let path = match asset.name {
+            "index.html" => "/".to_owned(),
+            name => format!("/{name}"),
+        };
+        router.route(&path, file(asset))
+    })
+}
+
+fn serve(asset: &'static Asset, request: &HeaderMap) -> Response {
     let etag = format!("\"{:016x}\"", xxh3_64(asset.bytes));
     let is_known = request
         .get_all(header::IF_NONE_MATCH)

@@ -332,3 +332,25 @@ fn schema_prints_the_statements() {
     );
     assert!(sql.trim_end().ends_with(';'), "{sql}");
 }
+
+/// Case: a query in several words.
+/// Holds: tail and search send the same text.
+#[test]
+fn tail_and_search_send_the_same_query() {
+    const PAGE: &[&str] = &[
+        "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n{\"records\":[],\"next\":null,\"complete\":true}",
+    ];
+    const REFUSED: &[&str] = &["HTTP/1.1 400 x\r\nconnection: close\r\n\r\n"];
+    let sent = |name, reply| {
+        let (url, server) = answer(reply);
+        let args = [name, "--url", &url, "--", "a* level>=warn", "-x"];
+        watchtower(&args, &[]);
+        server.join().unwrap().remove(0)
+    };
+    for request in [sent("search", PAGE), sent("tail", REFUSED)] {
+        let line = request.lines().next().unwrap();
+        let (_, q) = line.split_once("?q=").unwrap_or_else(|| panic!("{line}"));
+        let q = q.split('&').next().unwrap().replace('+', "%20");
+        assert_eq!(q.replace('*', "%2A"), "a%2A%20level%3E%3Dwarn%20-x");
+    }
+}

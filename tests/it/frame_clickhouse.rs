@@ -128,7 +128,7 @@ fn table_of_records(server: &ClickHouse) -> String {
 }
 
 #[test]
-fn every_field_arrives() {
+fn m_17_m_22_every_field_arrives() {
     let mut builder = BlockBuilder::new();
     for receiver in Receiver::ALL {
         let mut group = group();

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use watchtower::api::{Order, Position, SearchQuery};
 use watchtower::frame::Frame;
-use watchtower::live::{Cursor, Filter, LevelSet, StoredRecord};
+use watchtower::live::{Cursor, StoredRecord};
+use watchtower::query::{Column, LevelSet, Query};
 use watchtower::record::Level;
 use watchtower::store::{Client, Kind, Param, Reader, ReaderLimits};
 
@@ -14,7 +15,7 @@ use crate::support::records::{NODE, frame, id_at, now_ms, record};
 /// A search for everything, newest first.
 pub(crate) fn everything() -> SearchQuery {
     SearchQuery {
-        filter: Filter::default(),
+        query: Query::default(),
         from: None,
         to: None,
         before: None,
@@ -154,21 +155,19 @@ async fn filters_take_any_text_as_text() {
     records[0].level = Level::Error;
     insert(&client, &frame(id_at(now, 0), &records)).await;
     let reader = Reader::new(client, &engine.config, ReaderLimits::default());
-    let search = async |filter| {
+    let search = async |query| {
         let query = SearchQuery {
-            filter,
+            query,
             ..everything()
         };
         reader.page(&query).await.unwrap().records.len()
     };
     let filter = |levels, services: &[&str], environments: &[&str], text: &str| {
-        let owned = |list: &[&str]| list.iter().map(|&text| text.to_owned()).collect();
-        Filter::new(
-            levels,
-            owned(services),
-            owned(environments),
-            text.to_owned(),
-        )
+        let owned = |list: &[&str]| list.iter().map(|&text| text.to_owned()).collect::<Vec<_>>();
+        Query::levels(levels)
+            .and(Query::one_of(Column::Service, &owned(services)))
+            .and(Query::one_of(Column::Environment, &owned(environments)))
+            .and(Query::message(text))
     };
     for text in texts {
         assert_eq!(
@@ -250,7 +249,7 @@ async fn cursors_select_what_one_has_passed_and_the_other_has_not() {
     );
 
     let at = |sequence: u64| Cursor::at(first + (sequence << 10));
-    let all = Filter::default();
+    let all = Query::default();
     let messages = |records: Vec<StoredRecord>| -> Vec<String> {
         records.into_iter().map(|record| record.message).collect()
     };
@@ -287,9 +286,9 @@ async fn search_beyond_its_limits_says_so() {
         ..ReaderLimits::default()
     };
     let reader = Reader::new(client, &engine.config, limits);
-    let filter = Filter::new(LevelSet::ALL, vec![], vec![], "no such text".to_owned());
+    let nothing = Query::message("no txt");
     let query = SearchQuery {
-        filter,
+        query: nothing,
         ..everything()
     };
     let error = reader.page(&query).await.unwrap_err();

@@ -14,6 +14,7 @@ fn context() -> Context {
         receiver: Receiver::OtlpHttp,
         received_at: NOW,
         retention: Duration::from_secs(30 * 86_400),
+        digits: Default::default(),
         limits: Limits {
             message: 64,
             value: 64,

@@ -311,6 +311,25 @@ impl DiskQueue {
         }
     }
 
+    /// Digests of requests whose frames were sealed since this time, in milliseconds since the epoch,
+    /// with those times, as far as their frames are still there. Blocks.
+    ///
+    /// # Errors
+    /// When the segments cannot be read.
+    pub fn digests(&self, since: i64) -> Result<Vec<([u8; 16], i64)>, Error> {
+        let segments: Vec<_> = {
+            let state = self.state();
+            let lens = state.segments.iter();
+            lens.map(|(number, segment)| (*number, segment.len))
+                .collect()
+        };
+        read::digests(&*self.inner.io, &segments, since).map_err(|source| Error::Io {
+            what: "read",
+            path: self.inner.io.describe(""),
+            source: Arc::new(source),
+        })
+    }
+
     /// Stretches found damaged and set aside since the start, and the records that were counted as
     /// queued and were lost with them, by receiver.
     #[must_use]

@@ -71,3 +71,39 @@ pub(super) fn fill(
     }
     Ok(())
 }
+
+/// Digests of the requests in these segments whose frames were sealed since then, with those times, in
+/// milliseconds since the epoch. Frames that are acknowledged already may be among them.
+pub(super) fn digests(
+    io: &dyn Io,
+    segments: &[(u64, u64)],
+    since: i64,
+) -> io::Result<Vec<([u8; 16], i64)>> {
+    let mut found = Vec::new();
+    for (number, len) in segments.iter().rev() {
+        let file = io.open(&segment::name(*number))?;
+        let mut reader = Reader::new(file, Depth::Headers, *len)?;
+        let mut at = segment::HEADER_BYTES;
+        loop {
+            match reader.step(at)? {
+                Step::Frame { header, bytes, .. } => {
+                    if header.sealed_at >= since {
+                        // Not held against the checksum: a damaged digest matches nothing.
+                        let size = segment::FRAME_HEADER_BYTES + header.digests_bytes();
+                        let beginning = reader.bytes(at, size as u64)?;
+                        let digests = header.digests(&beginning);
+                        found.extend(digests.map(|digest| (digest, header.sealed_at)));
+                    }
+                    at += bytes;
+                }
+                Step::Damaged { until } => at = until,
+                Step::End => break,
+            }
+        }
+        // A segment's number is the time at which it was begun, so what is before it is older.
+        if i64::try_from(*number).is_ok_and(|begun| begun < since) {
+            break;
+        }
+    }
+    Ok(found)
+}

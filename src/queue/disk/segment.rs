@@ -31,7 +31,7 @@ const FOOTER_MAGIC: &[u8; 4] = b"WTSF";
 const FRAME_MAGIC: &[u8; 4] = b"WTFR";
 const VERSION: u32 = 1;
 /// Bytes of a frame's header, which is all that is needed to step over the frame.
-const FRAME_HEADER_BYTES: usize = 64;
+pub(super) const FRAME_HEADER_BYTES: usize = 64;
 
 /// A place in the log. Positions are ordered as the frames are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]

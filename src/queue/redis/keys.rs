@@ -3,6 +3,7 @@
 //! ```text
 //! <prefix>:queue                    list: frames, oldest first
 //! <prefix>:pushed:<producer>        string: <epoch>:<sequence> of a producer's last frame
+//! <prefix>:last:<worker>:<node>     string: id of a daemon's last frame in the queue, as 16 hex digits
 //! <prefix>:depth                    hash: frames, bytes, records0..2, all that is not acknowledged
 //! <prefix>:workers                  set: workers that may have lists
 //! <prefix>:lease:<worker>           string: epoch; expires
@@ -35,6 +36,10 @@ impl Keys {
 
     pub(super) fn pushed(&self, producer: &str) -> String {
         format!("{}:pushed:{producer}", self.prefix)
+    }
+
+    pub(super) fn last(&self, worker: &str, node: u16) -> String {
+        format!("{}:last:{worker}:{node}", self.prefix)
     }
 
     pub(super) fn workers(&self) -> String {

@@ -1,7 +1,7 @@
 //! The queue in Redis: a list of frames (`keys.rs` has all keys), for Redis from 6.2 on and Valkey, alone, behind
 //! Sentinel (`redis+sentinel://host:port,…/master`) or as one slot of a cluster.
 //!
-//! `push.rs` appends, `worker.rs` claims, `lease.rs` renews the leases and takes over from workers that
+//! `push.rs` appends (to the spill while Redis takes nothing), `worker.rs` claims, `lease.rs` renews the leases and takes over from workers that
 //! are gone; `scripts.rs` has the steps that Redis runs as one. Redis may be away at any time, also at
 //! the start: appends wait or fail, claims fail, and both go on by themselves.
 //!
@@ -26,12 +26,20 @@ use tokio::sync::{Notify, watch};
 use self::connect::{Endpoint, failed};
 use self::keys::Keys;
 use self::lease::{Keeper, Node};
-use self::push::Producer;
+use self::push::{Producer, Who};
 use self::worker::{Look, Shared, Worker};
 use super::dead::DeadLetters;
+use super::disk::DiskQueue;
+use super::spill::Spill;
 use super::{Claim, ClaimKey, ClaimLimits, Depth, Error};
 use crate::config::RedisQueueConfig;
 use crate::frame::{Frame, Header};
+
+/// Frames of a list that are looked at for digests at the start, and how many at once.
+const MOST_LOOKED_AT: isize = 20_000;
+const LOOK_STEP: isize = 128;
+/// How long all of that may take.
+const LOOK_WITHIN: std::time::Duration = std::time::Duration::from_secs(3);
 
 /// The queue in Redis. Cheap to clone; all clones are one queue.
 #[derive(Clone)]
@@ -43,6 +51,9 @@ struct Inner {
     endpoint: Endpoint,
     shared: Arc<Shared>,
     producer: Producer,
+    spill: Option<Spill>,
+    /// What an earlier start left in the disk queue, before `queue.kind` was changed.
+    old: Option<DiskQueue>,
     worker: tokio::sync::Mutex<Worker>,
     /// Told when a claim may have become due: a push of ours, an adoption, the end.
     changed: Arc<Notify>,
@@ -68,6 +79,18 @@ impl RedisQueue {
         worker: &str,
         dead: DeadLetters,
     ) -> Result<RedisQueue, Error> {
+        Self::open_with(config, worker, dead, None, None)
+    }
+
+    /// As [`RedisQueue::open`], with a spill for what Redis does not take. What an old disk queue holds
+    /// is handed out before anything else.
+    pub(super) fn open_with(
+        config: &RedisQueueConfig,
+        worker: &str,
+        dead: DeadLetters,
+        spill: Option<Spill>,
+        old: Option<DiskQueue>,
+    ) -> Result<RedisQueue, Error> {
         let endpoint = Endpoint::new(config)?;
         let keys = Keys::new(&config.prefix);
         let changed = Arc::new(Notify::new());
@@ -92,8 +115,12 @@ impl RedisQueue {
         let producer = Producer::start(
             endpoint.clone(),
             keys,
-            config.timeout.duration(),
+            Who {
+                worker: worker.to_owned(),
+                timeout: config.timeout.duration(),
+            },
             Arc::clone(&changed),
+            spill.clone(),
         );
         tokio::spawn(warn_of_settings(endpoint.clone()));
         Ok(RedisQueue {
@@ -106,6 +133,8 @@ impl RedisQueue {
                 endpoint,
                 shared,
                 producer,
+                spill,
+                old,
                 changed,
                 side: tokio::sync::Mutex::new(None),
                 depth: Mutex::default(),
@@ -138,6 +167,9 @@ impl RedisQueue {
             if *self.inner.stop.borrow() {
                 return Err(Error::Closed);
             }
+            if let Some(claim) = self.claim_old(limits).await? {
+                return Ok(claim);
+            }
             let due = match self.look(limits, false).await? {
                 Look::Claim(claim) => return Ok(claim),
                 Look::Later(due) => due,
@@ -156,9 +188,19 @@ impl RedisQueue {
     /// # Errors
     /// When Redis fails.
     pub async fn try_claim(&self, limits: &ClaimLimits) -> Result<Option<Claim>, Error> {
+        if let Some(claim) = self.claim_old(limits).await? {
+            return Ok(Some(claim));
+        }
         match self.look(limits, true).await? {
             Look::Claim(claim) => Ok(Some(claim)),
             Look::Later(_) => Ok(None),
+        }
+    }
+
+    async fn claim_old(&self, limits: &ClaimLimits) -> Result<Option<Claim>, Error> {
+        match &self.inner.old {
+            Some(old) => old.try_claim(limits).await,
+            None => Ok(None),
         }
     }
 
@@ -174,7 +216,10 @@ impl RedisQueue {
     /// When Redis fails; the claim then stays, or is gone and may be acknowledged again.
     pub async fn ack(&self, claim: &Claim) -> Result<(), Error> {
         let ClaimKey::Redis(name) = &claim.key else {
-            return Ok(());
+            return match &self.inner.old {
+                Some(old) => old.ack(claim).await,
+                None => Ok(()),
+            };
         };
         let mut records = [0u64; 3];
         let mut bytes = 0;
@@ -218,9 +263,22 @@ impl RedisQueue {
         }
     }
 
-    /// See [`super::Queue::depth`]. What all daemons on this Redis have in the queue; the last known
-    /// while Redis is away.
+    /// See [`super::Queue::depth`]. What all daemons on this Redis have in the queue, the last known while
+    /// Redis is away, and what this daemon has in its spill.
     pub async fn depth(&self) -> Depth {
+        let mut depth = self.redis_depth().await;
+        let disks = self.inner.old.iter().chain(self.spill_disk());
+        for disk in disks {
+            depth = depth.with(disk.depth());
+        }
+        depth
+    }
+
+    fn spill_disk(&self) -> Option<&DiskQueue> {
+        self.inner.spill.as_ref().map(Spill::disk)
+    }
+
+    async fn redis_depth(&self) -> Depth {
         let known = |depth: &Mutex<Depth>| {
             *depth
                 .lock()
@@ -281,6 +339,69 @@ impl RedisQueue {
         })
     }
 
+    /// Digests of requests in frames that were sealed since this time, in milliseconds since the epoch,
+    /// with those times: of what waits in Redis, this worker's claims and the spill. Looks at the
+    /// newest [`MOST_LOOKED_AT`] frames of each list at most, and not at all in a Redis that is away.
+    ///
+    /// # Errors
+    /// When the spill cannot be read.
+    pub async fn digests(&self, since: i64) -> Result<Vec<([u8; 16], i64)>, Error> {
+        let mut found = Vec::new();
+        for disk in self.inner.old.iter().chain(self.spill_disk()) {
+            found.extend(disk.digests(since)?);
+        }
+        let asked = tokio::time::timeout(LOOK_WITHIN, self.ask_digests(since, &mut found)).await;
+        let error = match asked {
+            Ok(Ok(())) => return Ok(found),
+            Ok(Err(error)) => connect::words(&error),
+            Err(_) => format!("no answer within {LOOK_WITHIN:?}"),
+        };
+        tracing::warn!(error, "redis does not say which requests are in it");
+        Ok(found)
+    }
+
+    async fn ask_digests(
+        &self,
+        since: i64,
+        found: &mut Vec<([u8; 16], i64)>,
+    ) -> Result<(), RedisError> {
+        let mut connection = self.side().await?;
+        let (keys, worker) = (&self.inner.shared.keys, &self.inner.shared.worker);
+        let mut command = redis::cmd("ZRANGE");
+        command.arg(keys.claims(worker)).arg(0).arg(-1);
+        let sealed: Vec<String> = command.query_async(&mut connection).await?;
+        let sealed = sealed.iter().map(|name| keys.sealed(worker, name));
+        for list in [keys.queue(), keys.claim(worker)].into_iter().chain(sealed) {
+            // From the newest on.
+            let mut last = -1;
+            while last > -MOST_LOOKED_AT {
+                let beginnings: Vec<Vec<u8>> = scripts::BEGINNINGS
+                    .key(&list)
+                    .arg(last - LOOK_STEP + 1)
+                    .arg(last)
+                    .invoke_async(&mut connection)
+                    .await?;
+                let count = beginnings.len();
+                let mut is_old = false;
+                for bytes in beginnings {
+                    let Ok((header, _)) = Header::parse(&bytes) else {
+                        continue;
+                    };
+                    is_old |= header.sealed_at < since;
+                    if header.sealed_at >= since {
+                        let digests = header.digests(&bytes);
+                        found.extend(digests.map(|digest| (digest, header.sealed_at)));
+                    }
+                }
+                if is_old || count == 0 {
+                    break;
+                }
+                last -= LOOK_STEP;
+            }
+        }
+        Ok(())
+    }
+
     /// A number that no other daemon on this Redis has, kept until the queue is closed.
     ///
     /// # Errors
@@ -296,15 +417,33 @@ impl RedisQueue {
         Ok(number)
     }
 
-    /// Why appends fail at the moment, in Redis's own words.
+    /// Why appends fail at the moment: in Redis's own words, or why the spill takes none either.
     #[must_use]
     pub fn last_error(&self) -> Option<Error> {
-        self.inner.producer.last_error().map(Error::Redis)
+        let redis = self.inner.producer.last_error().map(Error::Redis);
+        match &self.inner.spill {
+            Some(spill) => redis.and_then(|_| spill.last_error()),
+            None => redis,
+        }
+    }
+
+    /// Why frames go through the spill, when they do.
+    #[must_use]
+    pub fn spills_because(&self) -> Option<String> {
+        let spills = self.inner.spill.as_ref().is_some_and(Spill::is_active);
+        let words = || {
+            let error = self.inner.producer.last_error();
+            error.unwrap_or_else(|| "what was spilled goes before what is new".to_owned())
+        };
+        spills.then(words)
     }
 
     /// See [`super::Queue::close`].
     pub async fn close(&self) {
         self.inner.producer.close().await;
+        for disk in self.inner.old.iter().chain(self.spill_disk()) {
+            disk.close().await;
+        }
         self.inner.stop.send_replace(true);
         self.inner.changed.notify_waiters();
         let node = self.inner.node.send_replace(None);

@@ -11,35 +11,28 @@
 //!   it is not in; it is not in the queue and never will be.
 //!
 //! A frame that was sent and not answered stays pending, for as long as it takes, until a fence says.
+//!
+//! With a spill (`queue/spill.rs`) a frame that does not get into Redis soon goes to the disk instead of
+//! failing, one in doubt too: `drain.rs`.
+
+mod drain;
+mod task;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use futures_util::StreamExt as _;
-use futures_util::future::BoxFuture;
-use futures_util::stream::FuturesOrdered;
-use redis::aio::MultiplexedConnection;
-use redis::{RedisError, RedisResult};
 use tokio::sync::{Notify, oneshot, watch};
 
-use super::connect::{Backoff, Endpoint, is_refusal, random, words};
+use self::task::Task;
+use super::connect::Endpoint;
 use super::keys::Keys;
-use super::scripts;
 use crate::frame::Frame;
 use crate::queue::Error;
+use crate::queue::spill::Spill;
 
 /// Bytes that may wait for Redis. Intake has 16 commits of 8 MiB under way at most.
 const MAX_WAITING_BYTES: u64 = 256 << 20;
-/// Frames and bytes sent and not answered.
-const MAX_IN_FLIGHT: usize = 256;
-const MAX_IN_FLIGHT_BYTES: usize = 16 << 20;
-/// How often frames that wait for a connection are looked through.
-const LOOK: Duration = Duration::from_millis(50);
-/// How often an idle connection is asked whether it still takes writes, so that readiness knows.
-const PROBE: Duration = Duration::from_secs(1);
-/// How long Redis remembers a producer that is silent.
-const REMEMBER_MS: u64 = 7 * 24 * 3600 * 1000;
 
 type Answer = oneshot::Sender<Result<(), Error>>;
 
@@ -50,6 +43,8 @@ struct Inbox {
     bytes: u64,
     closing: bool,
     last_error: Option<String>,
+    /// Frames in doubt that the spill did not take.
+    in_doubt: VecDeque<Pending>,
 }
 
 struct Pending {
@@ -58,6 +53,11 @@ struct Pending {
     since: Instant,
     /// Its place among this producer's frames, once it was sent.
     sequence: u64,
+    sent: Instant,
+    /// Whether it was sent, and may be in the queue or get there yet.
+    in_doubt: bool,
+    /// Why the spill did not take it while it was in doubt.
+    refused: Option<Error>,
 }
 
 struct Shared {
@@ -79,6 +79,12 @@ impl Shared {
     }
 }
 
+/// Whose frames these are, and how long one may wait for Redis.
+pub(super) struct Who {
+    pub(super) worker: String,
+    pub(super) timeout: Duration,
+}
+
 /// The others' side of the producer.
 pub(super) struct Producer {
     shared: Arc<Shared>,
@@ -90,8 +96,9 @@ impl Producer {
     pub(super) fn start(
         endpoint: Endpoint,
         keys: Keys,
-        timeout: Duration,
+        who: Who,
         pushed: Arc<Notify>,
+        spill: Option<Spill>,
     ) -> Producer {
         let shared = Arc::new(Shared {
             inbox: Mutex::new(Inbox::default()),
@@ -99,19 +106,7 @@ impl Producer {
             pushed,
         });
         let (sender, done) = watch::channel(false);
-        let mut task = Task {
-            shared: Arc::clone(&shared),
-            endpoint,
-            keys,
-            timeout,
-            producer: format!("{:016x}", random()),
-            epoch: String::new(),
-            sequence: 0,
-            known: 0,
-            waiting: VecDeque::new(),
-            unknown: VecDeque::new(),
-            refusal: None,
-        };
+        let mut task = Task::new(Arc::clone(&shared), endpoint, keys, who, spill);
         tokio::spawn(async move {
             task.run().await;
             sender.send_replace(true);
@@ -142,6 +137,9 @@ impl Producer {
             answer,
             since: Instant::now(),
             sequence: 0,
+            sent: Instant::now(),
+            in_doubt: false,
+            refused: None,
         });
         drop(inbox);
         self.shared.wake.notify_one();
@@ -169,301 +167,5 @@ impl Producer {
 impl Drop for Producer {
     fn drop(&mut self) {
         self.stop();
-    }
-}
-
-/// Why a session with a connection ended.
-enum End {
-    /// Everything is done and no more will come.
-    Closed,
-    /// All outcomes are known, but not all frames went in.
-    Refused(String),
-    /// The connection is of no more use.
-    Broken(RedisError),
-}
-
-type Reply = BoxFuture<'static, RedisResult<i64>>;
-
-struct Task {
-    shared: Arc<Shared>,
-    endpoint: Endpoint,
-    keys: Keys,
-    timeout: Duration,
-    /// Names this process's frames; a new one has nothing to ask about the old one's.
-    producer: String,
-    epoch: String,
-    /// Sequence of the last frame that was sent.
-    sequence: u64,
-    /// Sequence of the last frame known to be in the queue.
-    known: u64,
-    /// Not sent.
-    waiting: VecDeque<Pending>,
-    /// Sent, and the connection broke before the answer.
-    unknown: VecDeque<Pending>,
-    /// Redis's words, while it refuses.
-    refusal: Option<String>,
-}
-
-impl Task {
-    async fn run(&mut self) {
-        let mut backoff = Backoff::default();
-        loop {
-            let endpoint = self.endpoint.clone();
-            let end = match self.meanwhile(endpoint.connect()).await {
-                Ok(connection) => self.session(connection, &mut backoff).await,
-                Err(error) => End::Broken(error),
-            };
-            let text = match end {
-                End::Closed => return,
-                End::Refused(text) => {
-                    self.refusal = Some(text.clone());
-                    text
-                }
-                End::Broken(error) => {
-                    let text = words(&error);
-                    self.refusal = is_refusal(&error).then(|| text.clone());
-                    text
-                }
-            };
-            self.tell(Some(text));
-            self.meanwhile(tokio::time::sleep(backoff.next())).await;
-            let inbox = self.shared.inbox();
-            let nothing = self.waiting.is_empty() && self.unknown.is_empty();
-            if inbox.closing && nothing && inbox.frames.is_empty() {
-                return;
-            }
-        }
-    }
-
-    /// Waits for something else, and answers the frames that must not wait as long.
-    async fn meanwhile<T>(&mut self, work: impl Future<Output = T>) -> T {
-        let mut work = std::pin::pin!(work);
-        loop {
-            self.collect();
-            self.expire();
-            let shared = Arc::clone(&self.shared);
-            tokio::select! {
-                result = &mut work => return result,
-                () = shared.wake.notified() => {}
-                () = tokio::time::sleep(LOOK) => {}
-            }
-        }
-    }
-
-    fn collect(&mut self) {
-        self.waiting.append(&mut self.shared.inbox().frames);
-    }
-
-    /// Answers frames that are certainly not in: at once while Redis refuses, else when they have
-    /// waited for the configured time.
-    fn expire(&mut self) {
-        while let Some(first) = self.waiting.front() {
-            if self.refusal.is_none() && first.since.elapsed() < self.timeout {
-                break;
-            }
-            let text = self
-                .refusal
-                .clone()
-                .or_else(|| self.shared.inbox().last_error.clone());
-            let text = text.unwrap_or_else(|| "no answer".to_owned());
-            if let Some(pending) = self.waiting.pop_front() {
-                self.shared.answer(pending, Err(Error::Redis(text)));
-            }
-        }
-    }
-
-    /// Keeps the reason for readiness, and logs the beginning and the end of trouble.
-    fn tell(&self, error: Option<String>) {
-        let mut inbox = self.shared.inbox();
-        match (&error, &inbox.last_error) {
-            (Some(error), None) => tracing::warn!(%error, "redis does not take frames"),
-            (Some(error), Some(last)) if error != last => {
-                tracing::warn!(%error, "redis does not take frames");
-            }
-            (None, Some(_)) => tracing::info!("redis takes frames again"),
-            _ => {}
-        }
-        inbox.last_error = error;
-    }
-
-    /// Sends frames over this connection for as long as that goes well.
-    async fn session(
-        &mut self,
-        mut connection: MultiplexedConnection,
-        backoff: &mut Backoff,
-    ) -> End {
-        loop {
-            if let Err(error) = self.fence(&mut connection).await {
-                return End::Broken(error);
-            }
-            if self.shared.inbox().last_error.is_some() {
-                match self.probe(&mut connection).await {
-                    Ok(true) => self.recovered(),
-                    Ok(false) => continue,
-                    Err(error) => return End::Broken(error),
-                }
-            }
-            // Without an end something came between, and a new line makes it certain what.
-            if let Some(end) = self.stream(&connection, backoff).await {
-                return end;
-            }
-        }
-    }
-
-    /// Draws the line, and settles what was sent before.
-    async fn fence(&mut self, connection: &mut MultiplexedConnection) -> Result<(), RedisError> {
-        self.epoch = format!("{:016x}", random());
-        let keys = self.keys.clone();
-        let (producer, epoch) = (self.producer.clone(), self.epoch.clone());
-        let work = async {
-            scripts::PUSH
-                .prepare_invoke()
-                .load_async(connection)
-                .await?;
-            scripts::FENCE
-                .key(keys.pushed(&producer))
-                .arg(epoch)
-                .arg(REMEMBER_MS)
-                .invoke_async::<(bool, u64)>(connection)
-                .await
-        };
-        let (was_there, last) = self.meanwhile(work).await?;
-        if !was_there && self.known > 0 {
-            tracing::error!(
-                "redis has forgotten this daemon: it was flushed, restored, failed over or has evicted keys; frames it had acknowledged may be lost"
-            );
-        }
-        self.known = last;
-        self.sequence = last;
-        while let Some(pending) = self.unknown.pop_back() {
-            if pending.sequence > last {
-                self.waiting.push_front(pending);
-            } else {
-                self.unknown.push_back(pending);
-                break;
-            }
-        }
-        for pending in std::mem::take(&mut self.unknown) {
-            self.shared.answer(pending, Ok(()));
-        }
-        self.shared.pushed.notify_waiters();
-        Ok(())
-    }
-
-    /// Asks whether Redis takes writes, without leaving anything in it. `false` when it no longer knows
-    /// this connection.
-    async fn probe(&mut self, connection: &mut MultiplexedConnection) -> Result<bool, RedisError> {
-        let mut probe = scripts::PROBE.key(self.keys.pushed(&self.producer));
-        probe
-            .arg(format!("{}:{}", self.epoch, self.sequence))
-            .arg(REMEMBER_MS);
-        self.meanwhile(probe.invoke_async(connection)).await
-    }
-
-    fn recovered(&mut self) {
-        self.refusal = None;
-        self.tell(None);
-    }
-
-    /// Pipelines frames; returns `None` when a new fence is needed.
-    async fn stream(
-        &mut self,
-        connection: &MultiplexedConnection,
-        backoff: &mut Backoff,
-    ) -> Option<End> {
-        let mut sent: VecDeque<Pending> = VecDeque::new();
-        let mut replies: FuturesOrdered<Reply> = FuturesOrdered::new();
-        let mut in_flight_bytes = 0;
-        let mut returned = VecDeque::new();
-        let mut refusal = None;
-        let shared = Arc::clone(&self.shared);
-        loop {
-            self.collect();
-            let stopped = refusal.is_some() || !returned.is_empty();
-            while !stopped && replies.len() < MAX_IN_FLIGHT && in_flight_bytes < MAX_IN_FLIGHT_BYTES
-            {
-                let Some(mut pending) = self.waiting.pop_front() else {
-                    break;
-                };
-                in_flight_bytes += pending.frame.as_bytes().len();
-                replies.push_back(self.push(connection, &mut pending));
-                sent.push_back(pending);
-            }
-            if replies.is_empty() {
-                if stopped {
-                    returned.append(&mut self.waiting);
-                    self.waiting = returned;
-                    return refusal.map(End::Refused);
-                }
-                if self.shared.inbox().closing && self.shared.inbox().frames.is_empty() {
-                    return Some(End::Closed);
-                }
-            }
-            let reply = tokio::select! {
-                Some(reply) = replies.next(), if !replies.is_empty() => reply,
-                () = shared.wake.notified() => continue,
-                () = tokio::time::sleep(PROBE), if replies.is_empty() => {
-                    match self.probe(&mut connection.clone()).await {
-                        Ok(true) => continue,
-                        Ok(false) => return None,
-                        Err(error) => return Some(End::Broken(error)),
-                    }
-                }
-            };
-            let Some(pending) = sent.pop_front() else {
-                continue;
-            };
-            in_flight_bytes -= pending.frame.as_bytes().len();
-            match reply {
-                Ok(1) => {
-                    self.known = pending.sequence;
-                    backoff.reset();
-                    self.shared.answer(pending, Ok(()));
-                    self.shared.pushed.notify_waiters();
-                }
-                // Not its turn: something before it did not go in.
-                Ok(_) => returned.push_back(pending),
-                Err(error) if error.kind() == redis::ServerErrorKind::NoScript.into() => {
-                    returned.push_back(pending);
-                }
-                Err(error) if is_refusal(&error) => {
-                    let text = words(&error);
-                    self.shared.answer(pending, Err(Error::Redis(text.clone())));
-                    refusal = Some(text);
-                }
-                Err(error) => {
-                    self.unknown = returned;
-                    self.unknown.push_back(pending);
-                    self.unknown.append(&mut sent);
-                    return Some(End::Broken(error));
-                }
-            }
-        }
-    }
-
-    fn push(&mut self, connection: &MultiplexedConnection, pending: &mut Pending) -> Reply {
-        let before = format!("{}:{}", self.epoch, self.sequence);
-        self.sequence += 1;
-        pending.sequence = self.sequence;
-        let after = format!("{}:{}", self.epoch, self.sequence);
-        let frame = &pending.frame;
-        let [a, b, c] = frame.header().accepted;
-        let mut command = redis::cmd("EVALSHA");
-        command
-            .arg(scripts::PUSH.get_hash())
-            .arg(3)
-            .arg(self.keys.queue())
-            .arg(self.keys.pushed(&self.producer))
-            .arg(self.keys.depth())
-            .arg(before)
-            .arg(after)
-            .arg(REMEMBER_MS)
-            .arg(&frame.as_bytes()[..])
-            .arg(frame.as_bytes().len())
-            .arg(a)
-            .arg(b)
-            .arg(c);
-        let mut connection = connection.clone();
-        Box::pin(async move { command.query_async(&mut connection).await })
     }
 }

@@ -47,19 +47,49 @@ script!(
 );
 
 script!(
-    /// Appends a frame. Keys: queue, pushed, depth. Args: position before, position after, ms to keep
-    /// that, frame, its length, records by receiver. Returns 1, or 0 when it is not its turn.
+    /// Appends a frame. Keys: queue, pushed, depth, last. Args: position before, position after, ms to
+    /// keep that, frame, its id, ms to keep that, its length, records by receiver. Returns 1, or 0 when
+    /// it is not its turn, or 2 when it or a later one of its daemon went in before.
     PUSH,
     r"
     if redis.call('GET', KEYS[2]) ~= ARGV[1] then return 0 end
+    local last = redis.call('GET', KEYS[4])
+    if last and last >= ARGV[5] then return 2 end
     redis.call('RPUSH', KEYS[1], ARGV[4])
     redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
+    redis.call('SET', KEYS[4], ARGV[5], 'PX', ARGV[6])
     redis.call('HINCRBY', KEYS[3], 'frames', 1)
-    redis.call('HINCRBY', KEYS[3], 'bytes', ARGV[5])
+    redis.call('HINCRBY', KEYS[3], 'bytes', ARGV[7])
     for i = 0, 2 do
-      if ARGV[6 + i] ~= '0' then redis.call('HINCRBY', KEYS[3], 'records' .. i, ARGV[6 + i]) end
+      if ARGV[8 + i] ~= '0' then redis.call('HINCRBY', KEYS[3], 'records' .. i, ARGV[8 + i]) end
     end
     return 1
+    "
+);
+
+script!(
+    /// Appends frames of the spill, except those that are in: all, or none. Keys: queue, depth, last.
+    /// Args: ms to keep last; then of each frame its id, itself, and its records by receiver. Returns how
+    /// many it appended.
+    DRAIN,
+    r"
+    local last = redis.call('GET', KEYS[3]) or ''
+    local frames, bytes, records = 0, 0, {0, 0, 0}
+    for i = 2, #ARGV, 5 do
+      if ARGV[i] > last then
+        redis.call('RPUSH', KEYS[1], ARGV[i + 1])
+        last, frames, bytes = ARGV[i], frames + 1, bytes + #ARGV[i + 1]
+        for r = 1, 3 do records[r] = records[r] + tonumber(ARGV[i + 1 + r]) end
+      end
+    end
+    if frames == 0 then return 0 end
+    redis.call('SET', KEYS[3], last, 'PX', ARGV[1])
+    redis.call('HINCRBY', KEYS[2], 'frames', frames)
+    redis.call('HINCRBY', KEYS[2], 'bytes', bytes)
+    for r = 1, 3 do
+      if records[r] > 0 then redis.call('HINCRBY', KEYS[2], 'records' .. (r - 1), records[r]) end
+    end
+    return frames
     "
 );
 
@@ -185,6 +215,20 @@ script!(
     redis.call('UNLINK', KEYS[3])
     redis.call('SREM', KEYS[6], ARGV[5])
     return taken
+    "
+);
+
+script!(
+    /// Headers and digests of frames in a list. Keys: list. Args: first, last. The number of digests is
+    /// at byte 52 of a frame, see `frame`.
+    BEGINNINGS,
+    r"
+    local found = redis.call('LRANGE', KEYS[1], ARGV[1], ARGV[2])
+    for i = 1, #found do
+      local a, b, c = string.byte(found[i], 53, 55)
+      found[i] = string.sub(found[i], 1, 64 + 16 * (c and a + b * 256 + c * 65536 or 0))
+    end
+    return found
     "
 );
 

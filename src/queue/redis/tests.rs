@@ -1,6 +1,7 @@
 //! The queue on a real Redis: order, claims, crashes of either side, refusals.
 
 mod server;
+mod spill;
 
 use std::time::Duration;
 
@@ -370,7 +371,7 @@ async fn a_full_redis_refuses_frames_and_can_still_be_drained() {
         queue.last_error().is_none()
     })
     .await;
-    queue.append(frame(2, 1, 10)).await.unwrap();
+    queue.append(frame(200_000, 1, 10)).await.unwrap();
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 use super::json::Reader;
 use super::native::value;
+use crate::config::Digits;
 use crate::normalize::{self, Repairs};
 use crate::record::Level;
 
@@ -27,6 +28,6 @@ pub fn level_of_number(number: i64) -> Option<Level> {
 
 /// The level that a severity text means.
 #[must_use]
-pub fn level_of_text(text: &str) -> Level {
-    normalize::level_of_text(text)
+pub fn level_of_text(text: &str, digits: Digits) -> Level {
+    normalize::level_of_text(text, digits)
 }

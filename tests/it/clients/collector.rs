@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
+use super::tap::Tap;
 use super::{landed, repository, text};
 use crate::support::daemon::Daemon;
 use crate::support::pause;
@@ -82,10 +83,13 @@ const LANDED: [[&str; 6]; 3] = [
 struct Collector(Child);
 
 impl Collector {
-    fn start(daemon: &Daemon, file: &Path, way: &Way, compression: &str, service: &str) -> Self {
+    fn start(dir: &Path, tap: &Tap, way: &Way, compression: &str, service: &str) -> Self {
         let exporter = format!("exporters::{}", way.exporter);
         let mut settings = vec![
-            format!("receivers::filelog::include=[{}]", file.display()),
+            format!(
+                "receivers::filelog::include=[{}]",
+                dir.join("shop.log").display()
+            ),
             format!(
                 "receivers::filelog::resource={{service.name: {service}, deployment.environment.name: prod}}"
             ),
@@ -93,14 +97,14 @@ impl Collector {
             "service::telemetry::metrics::level=none".to_owned(),
         ];
         if way.protocol == "grpc" {
-            settings.push(format!("{exporter}::endpoint={}", daemon.grpc));
+            settings.push(format!("{exporter}::endpoint={}", tap.address));
         } else {
-            settings.push(format!("{exporter}::endpoint=http://{}", daemon.http));
+            settings.push(format!("{exporter}::endpoint=http://{}", tap.address));
             let encoding = way.protocol.trim_start_matches("http/");
             let encoding = encoding.replace("protobuf", "proto");
             settings.push(format!("{exporter}::encoding={encoding}"));
         }
-        let log = std::fs::File::create(daemon.dir.join("collector.log")).unwrap();
+        let log = std::fs::File::create(dir.join("collector.log")).unwrap();
         let config = Path::new("otel-examples/collector").join(way.config);
         let child = Command::new(repository(".collector/otelcol"))
             .arg("--config")
@@ -152,14 +156,16 @@ fn stored(record: &Value) -> [String; 6] {
 fn the_collector_arrives_in_each_of_its_ways() {
     let dir = tempfile::tempdir().unwrap();
     let daemon = Daemon::start(dir.path(), "retention: 3650d");
-    let file = dir.path().join("shop.log");
-    std::fs::write(&file, LINES).unwrap();
+    std::fs::write(dir.path().join("shop.log"), LINES).unwrap();
+    let (grpc, http) = (Tap::before(daemon.grpc), Tap::before(daemon.http));
     for way in WAYS {
+        let tap = if way.protocol == "grpc" { &grpc } else { &http };
         for compression in way.compressions {
             let service = format!("{}/{compression}", way.protocol);
-            let collector = Collector::start(&daemon, &file, &way, compression, &service);
+            let collector = Collector::start(dir.path(), tap, &way, compression, &service);
             let records = landed(&daemon, &service, 3);
             collector.stop();
+            tap.assert_compressed(compression);
             let log = std::fs::read_to_string(dir.path().join("collector.log")).unwrap();
             assert!(!log.contains("\terror\t"), "{service}: {log}");
             let records: Vec<_> = records.iter().map(stored).collect();

@@ -5,6 +5,7 @@ mod docs;
 mod sdk;
 mod shell;
 mod shippers;
+mod tap;
 
 use std::path::PathBuf;
 

@@ -5,6 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use super::tap::Tap;
 use super::{landed, repository, text};
 use crate::support::daemon::Daemon;
 
@@ -65,10 +66,13 @@ impl Sdk {
     fn arrives(&self, check: impl Fn(&Value)) {
         let dir = tempfile::tempdir().unwrap();
         let daemon = Daemon::start(dir.path(), "auth:\n  ingest_tokens: [s3cret]");
+        let (grpc, http) = (Tap::before(daemon.grpc), Tap::before(daemon.http));
         for protocol in self.protocols {
+            let tap = if *protocol == "grpc" { &grpc } else { &http };
             for compression in COMPRESSIONS {
                 let service = format!("shop/{protocol}/{compression}");
-                let trace = self.run(&daemon, &service, protocol, compression);
+                let trace = self.run(tap, &service, protocol, compression);
+                tap.assert_compressed(compression);
                 let records = landed(&daemon, &service, 3);
                 let receiver = if *protocol == "grpc" {
                     "otlp_grpc"
@@ -82,12 +86,7 @@ impl Sdk {
     }
 
     /// Runs the example once, and returns the trace id that it prints.
-    fn run(&self, daemon: &Daemon, service: &str, protocol: &str, compression: &str) -> String {
-        let endpoint = if protocol == "grpc" {
-            daemon.grpc
-        } else {
-            daemon.http
-        };
+    fn run(&self, tap: &Tap, service: &str, protocol: &str, compression: &str) -> String {
         let (program, arguments) = self.command.split_first().unwrap();
         // A path is meant from the example's folder, as a shell would take it.
         let program = if program.contains('/') {
@@ -109,7 +108,10 @@ impl Sdk {
             .envs(
                 (compression != "none").then_some(("OTEL_EXPORTER_OTLP_COMPRESSION", compression)),
             )
-            .env("OTEL_EXPORTER_OTLP_ENDPOINT", format!("http://{endpoint}"))
+            .env(
+                "OTEL_EXPORTER_OTLP_ENDPOINT",
+                format!("http://{}", tap.address),
+            )
             .env(
                 "OTEL_EXPORTER_OTLP_HEADERS",
                 "authorization=Bearer%20s3cret",

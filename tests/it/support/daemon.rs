@@ -38,6 +38,11 @@ impl Daemon {
         daemon
     }
 
+    /// As [`Daemon::start`], but waits for nothing.
+    pub(crate) fn spawned(dir: &Path, extra: &str) -> Daemon {
+        Daemon::prepare(dir, extra).spawn()
+    }
+
     fn prepare(dir: &Path, extra: &str) -> Daemon {
         let [grpc, http, web] = free_addresses();
         let config = dir.join("watchtower.yaml");
@@ -130,33 +135,74 @@ impl Daemon {
             .collect()
     }
 
+    /// The daemon's process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.as_ref().unwrap().id()
+    }
+
+    /// A figure of `/proc/<pid>/status` in KiB, such as `VmRSS` or `VmHWM`.
+    pub(crate) fn memory_kib(&self, name: &str) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
+        let line = status.lines().find(|line| line.starts_with(name)).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    }
+
+    /// Asks it to stop (SIGTERM) without waiting.
+    pub(crate) fn terminate(&self) {
+        let pid = rustix::process::Pid::from_child(self.child.as_ref().unwrap());
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    }
+
     /// What the daemon wrote to standard error.
     pub(crate) fn log_text(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 
     /// Kills it as a power cut would (SIGKILL) and starts it again on the same directory.
-    pub(crate) fn kill_and_restart(mut self) -> Daemon {
+    pub(crate) fn kill_and_restart(self) -> Daemon {
+        let again = self.killed_and_spawned();
+        again.wait_ready();
+        again
+    }
+
+    /// As [`Daemon::kill_and_restart`], for a daemon whose store is away.
+    pub(crate) fn kill_and_restart_unready(self) -> Daemon {
+        let again = self.killed_and_spawned();
+        again.wait_for("/healthz");
+        again
+    }
+
+    fn killed_and_spawned(mut self) -> Daemon {
         let mut child = self.child.take().unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
-        let again = Daemon {
+        Daemon {
             child: None,
             dir: self.dir.clone(),
             config: self.config.clone(),
             log: self.log.clone(),
             ..self
         }
-        .spawn();
-        again.wait_ready();
-        again
+        .spawn()
     }
 
     /// Asks it to stop (SIGTERM) and waits for the end.
-    pub(crate) fn stop(mut self) -> ExitStatus {
+    pub(crate) fn stop(self) -> ExitStatus {
+        self.terminate();
+        self.wait_end()
+    }
+
+    /// Asks it to stop, asks again, and waits for the end.
+    pub(crate) fn stop_twice(self, pause: Duration) -> ExitStatus {
+        self.terminate();
+        super::pause(pause);
+        self.terminate();
+        self.wait_end()
+    }
+
+    /// Waits for the end.
+    pub(crate) fn wait_end(mut self) -> ExitStatus {
         let mut child = self.child.take().unwrap();
-        let pid = rustix::process::Pid::from_child(&child);
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
         let end = Instant::now() + PATIENCE;
         loop {
             if let Some(status) = child.try_wait().unwrap() {

@@ -73,6 +73,14 @@ pub(crate) fn request(
     read_answer(&mut BufReader::new(stream))
 }
 
+/// Sends these bytes as they are, and reads one answer.
+pub(crate) fn exchange(address: SocketAddr, bytes: &[u8]) -> std::io::Result<Answer> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(Duration::from_secs(30)))?;
+    stream.write_all(bytes)?;
+    read_answer(&mut BufReader::new(stream))
+}
+
 /// Reads status, headers and body.
 pub(crate) fn read_answer(reader: &mut impl BufRead) -> std::io::Result<Answer> {
     let (status, headers) = read_head(reader)?;
@@ -87,6 +95,8 @@ pub(crate) fn read_answer(reader: &mut impl BufRead) -> std::io::Result<Answer> 
         while let Some(chunk) = read_chunk(reader)? {
             body.extend(chunk);
         }
+    } else if status == 204 || status == 100 {
+        // These have no body, and say no length.
     } else if let Some(length) = find("content-length").and_then(|value| value.parse().ok()) {
         body.resize(length, 0);
         reader.read_exact(&mut body)?;

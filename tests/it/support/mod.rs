@@ -2,7 +2,9 @@
 
 pub(crate) mod daemon;
 pub(crate) mod engine;
+pub(crate) mod grpc;
 pub(crate) mod http;
+pub(crate) mod otlp;
 pub(crate) mod proxy;
 pub(crate) mod records;
 pub(crate) mod redis;

@@ -65,6 +65,17 @@ impl Redis {
         }
     }
 
+    /// Makes it stop answering, or go on.
+    pub(crate) fn freeze(&self, frozen: bool) {
+        let signal = if frozen {
+            rustix::process::Signal::STOP
+        } else {
+            rustix::process::Signal::CONT
+        };
+        let pid = rustix::process::Pid::from_child(self.child.as_ref().unwrap());
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
+
     pub(crate) fn url(&self) -> String {
         format!("redis://127.0.0.1:{}/0", self.port)
     }

@@ -57,6 +57,14 @@ impl Server {
         }
     }
 
+    /// Stops it where it stands, or lets it go on: its sockets take what is sent meanwhile.
+    pub(super) fn pause(&self, paused: bool) {
+        use rustix::process::{Pid, Signal, kill_process};
+        let signal = if paused { Signal::STOP } else { Signal::CONT };
+        let child = self.child.as_ref().expect("it runs");
+        kill_process(Pid::from_child(child), signal).unwrap();
+    }
+
     /// Ends it as a crash would.
     pub(super) fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {

@@ -12,9 +12,6 @@ use super::{DecodeError, Outcome};
 use crate::normalize::{Attributes, Context, Emitter, Expands, Shared};
 use crate::record::Sink;
 
-/// Bytes that may be read a second time whatever the size of the body; a millisecond's work.
-const PATIENCE: usize = 1 << 20;
-
 /// Reads JSON records and hands them to the sink. A damaged record costs itself: reading goes on
 /// with the next line that can begin a record.
 ///
@@ -38,7 +35,7 @@ pub fn decode_native(
         index: 0,
         any_readable: false,
         damage: None,
-        patience: PATIENCE.saturating_add(body.len().saturating_mul(2)),
+        patience: body.len().saturating_mul(2).max(MIN_PATIENCE),
     };
     walk.body(&mut reader)?;
     let Walk {
@@ -56,6 +53,10 @@ pub fn decode_native(
     outcome.explain(None);
     Ok(outcome)
 }
+
+/// Least that may be read a second time: so little costs nothing, and a short body of nothing but
+/// damaged lines still gives up its good ones.
+const MIN_PATIENCE: usize = 256 << 10;
 
 struct Walk<'a, 's, S> {
     emitter: Emitter<'s, S>,

@@ -175,7 +175,7 @@ impl<'a, 'w> NativeRecord<'a, 'w> {
 
     /// Gives the candidate its field, if it is the best so far; the other one becomes an attribute.
     fn field(&mut self, field: Field, mut candidate: Candidate<'a>) {
-        if !takes(field, &mut candidate) {
+        if !takes(field, &mut candidate, self.context) {
             let is_id = matches!(field, Field::TraceId | Field::SpanId);
             self.repairs.invalid_ids += u32::from(is_id);
             self.repairs.odd_values += u32::from(!is_id && candidate.rank == 0);
@@ -292,7 +292,7 @@ impl<'a, 'w> NativeRecord<'a, 'w> {
         let meant = [level.as_deref(), text.as_deref()]
             .into_iter()
             .flatten()
-            .map(level_of_text);
+            .map(|text| level_of_text(text, self.context.digits));
         let meant = meant.into_iter().find(|level| *level != Level::Unspecified);
         let meant = syslog.or(meant).unwrap_or_default();
         draft.severity_number = match number {
@@ -320,12 +320,12 @@ enum Place {
 }
 
 /// Whether a field can take a value; may lower the candidate's rank.
-fn takes(field: Field, candidate: &mut Candidate<'_>) -> bool {
+fn takes(field: Field, candidate: &mut Candidate<'_>, context: &Context) -> bool {
     let value = &candidate.value;
     match field {
         Field::Timestamp => parse_time(value).is_some(),
         Field::Level => {
-            if level_of_text(value) == Level::Unspecified {
+            if level_of_text(value, context.digits) == Level::Unspecified {
                 candidate.rank += LAST_RESORT;
             }
             true

@@ -108,3 +108,11 @@ proptest! {
         prop_assert_eq!((rows.len(), outcome.rejected as usize), (good + 1, kinds.len() - good));
     }
 }
+
+#[test]
+fn a_good_line_after_many_that_open_an_object_is_kept() {
+    let body = format!("{}{{\"message\":\"last\"}}", "{\"message\":\n".repeat(30));
+    let (outcome, rows) = run(NATIVE, body).unwrap();
+    assert_eq!((rows.len(), outcome.rejected), (1, 30));
+    assert_eq!(rows[0].record.message, "last");
+}

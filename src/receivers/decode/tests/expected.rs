@@ -237,7 +237,7 @@ fn expected_record(record: &LogRecord, scope: &[(String, String)]) -> Record<'st
     Record {
         timestamp,
         level: level_of_number(record.severity_number.into())
-            .unwrap_or_else(|| level_of_text(&record.severity_text)),
+            .unwrap_or_else(|| level_of_text(&record.severity_text, Digits::Pino)),
         severity_number: if known {
             record.severity_number as u8
         } else {

@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use self::collected::{Collected, Row};
 use super::*;
+use crate::config::Digits;
 use crate::normalize::{Context, Limits, level_of_number, level_of_text};
 use crate::record::{Group, KeyValue, Receiver, Record, Sink};
 
@@ -30,6 +31,7 @@ fn context() -> Context {
         receiver: Receiver::OtlpHttp,
         received_at: NOW,
         retention: Duration::from_secs(30 * 86_400),
+        digits: Default::default(),
         limits: Limits {
             message: 1 << 20,
             value: 64 << 10,

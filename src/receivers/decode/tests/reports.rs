@@ -137,7 +137,7 @@ fn r_009_json_that_is_no_otlp_is_told_so() {
 }
 
 #[test]
-fn r_011_stray_bytes_cost_only_themselves() {
+fn r_011_m_34_stray_bytes_cost_only_themselves() {
     let body = export(&[
         record(&field(1, b"before-\xff\xfe-after")),
         record(&field(1, b"ctl")),

@@ -1,0 +1,197 @@
+//! The tree as a condition in SQL.
+//!
+//! What somebody wrote only ever becomes a bound parameter; the SQL around it is made here. Columns are
+//! those of a table called `l`.
+//!
+//! Beside what decides, conditions that must hold say where to look: `indexHint` has no effect on the
+//! answer, and lets ClickHouse leave out granules by the message's text index, which answers ILIKE from
+//! its dictionary of words. Trace ids and other equalities find their bloom filters by themselves.
+
+use super::glob::{Glob, push_like};
+use super::needle::Needle;
+use super::tree::{Column, Expr, Field, Scope, Test};
+use super::{LevelSet, Query, number};
+use crate::record::Level;
+use crate::store::Param;
+
+/// Shortest run of letters and digits that the text index's dictionary is searched for; ClickHouse's
+/// `text_index_like_min_pattern_length`.
+const MIN_HINT: usize = 4;
+
+impl Query {
+    /// The condition, with its parameters appended to `params`; they are named after their places there.
+    #[must_use]
+    pub fn sql(&self, params: &mut Vec<Param>) -> String {
+        let mut sql = Sql { params };
+        let mut condition = sql.expr(&self.0.expr);
+        for needle in required(&self.0.expr) {
+            sql.hint(needle, &mut condition);
+        }
+        condition
+    }
+}
+
+/// Texts that the message of every match holds.
+fn required(expr: &Expr) -> Vec<&Needle> {
+    match expr {
+        Expr::Message(needle) => vec![needle],
+        Expr::And(parts) => parts.iter().flat_map(required).collect(),
+        _ => Vec::new(),
+    }
+}
+
+struct Sql<'a> {
+    params: &'a mut Vec<Param>,
+}
+
+impl Sql<'_> {
+    fn text(&mut self, text: &str) -> String {
+        let name = format!("p{}", self.params.len());
+        self.params.push(Param::text(&name, text));
+        format!("{{{name}:String}}")
+    }
+
+    fn hint(&mut self, needle: &Needle, condition: &mut String) {
+        let runs = needle
+            .text()
+            .split(|char: char| !char.is_ascii_alphanumeric());
+        let Some(run) = runs.max_by_key(|run| run.len()) else {
+            return;
+        };
+        // Letters beyond ASCII belong to the words of the index, too, but not to every run of ours.
+        if run.len() >= MIN_HINT {
+            let mut pattern = "%".to_owned();
+            push_like(&mut pattern, run);
+            pattern.push('%');
+            let pattern = self.text(&pattern);
+            condition.push_str(&format!(" AND indexHint(l.message ILIKE {pattern})"));
+        }
+    }
+
+    fn expr(&mut self, expr: &Expr) -> String {
+        match expr {
+            Expr::All => "1".to_owned(),
+            Expr::And(parts) => self.join(parts, " AND "),
+            Expr::Or(parts) => self.join(parts, " OR "),
+            Expr::Not(part) => format!("NOT {}", self.expr(part)),
+            Expr::Levels(levels) => level_in(*levels),
+            Expr::Id(relation, id) => format!("(l.id {} {id})", relation.sign()),
+            Expr::Field(Field::Column(column), test) => self.column(*column, test),
+            Expr::Field(Field::Attribute(scope, key), test) => self.attribute(*scope, key, test),
+            Expr::Message(needle) => self.contains(needle, "l.message"),
+            Expr::Anywhere(needle) => {
+                let message = self.contains(needle, "l.message");
+                let value = self.contains(needle, "v");
+                format!(
+                    "({message} OR arrayExists(v -> {value}, mapValues(l.attributes)) \
+                     OR arrayExists(v -> {value}, mapValues(l.resource)))"
+                )
+            }
+            Expr::Matches(pattern) => {
+                let pattern = self.text(pattern.re2());
+                format!("match(l.message, {pattern})")
+            }
+        }
+    }
+
+    fn join(&mut self, parts: &[Expr], with: &str) -> String {
+        let parts: Vec<String> = parts.iter().map(|part| self.expr(part)).collect();
+        format!("({})", parts.join(with))
+    }
+
+    fn contains(&mut self, needle: &Needle, value: &str) -> String {
+        match needle.folded() {
+            Some(pattern) => {
+                let pattern = self.text(pattern.re2());
+                format!("match({value}, {pattern})")
+            }
+            None => {
+                let text = self.text(needle.text());
+                format!("(positionCaseInsensitive({value}, {text}) > 0)")
+            }
+        }
+    }
+
+    fn column(&mut self, column: Column, test: &Test) -> String {
+        let value = format!("l.{}", column.sql());
+        match test {
+            Test::Present => format!("({value} != '')"),
+            Test::OneOf(_) => self.passes(&value, test),
+            _ => format!("({value} != '' AND {})", self.passes(&value, test)),
+        }
+    }
+
+    fn attribute(&mut self, scope: Scope, key: &str, test: &Test) -> String {
+        let key = self.text(key);
+        let attribute = self.entry("l.attributes", &key, test);
+        let resource = self.entry("l.resource", &key, test);
+        match scope {
+            Scope::Attributes => attribute,
+            Scope::Resource => resource,
+            Scope::Any => {
+                format!("({attribute} OR (NOT mapContains(l.attributes, {key}) AND {resource}))")
+            }
+        }
+    }
+
+    /// The map has the key, and its value passes.
+    fn entry(&mut self, map: &str, key: &str, test: &Test) -> String {
+        let has = format!("mapContains({map}, {key})");
+        match test {
+            Test::Present => has,
+            _ => {
+                let passes = self.passes(&format!("{map}[{key}]"), test);
+                format!("({has} AND {passes})")
+            }
+        }
+    }
+
+    fn passes(&mut self, value: &str, test: &Test) -> String {
+        match test {
+            Test::Present => "1".to_owned(),
+            Test::OneOf(values) => self.one_of(value, values),
+            Test::Number(relation, than) => {
+                let (sign, than) = (relation.sign(), self.text(&than.text));
+                let is_number = format!("match({value}, '{}')", number::RE2.replace('\\', "\\\\"));
+                format!(
+                    "({is_number} AND toDecimal128OrZero({value}, 18) {sign} toDecimal128OrZero({than}, 18))"
+                )
+            }
+            Test::Text(relation, than) => {
+                let than = self.text(than);
+                format!("({value} {} {than})", relation.sign())
+            }
+        }
+    }
+
+    fn one_of(&mut self, value: &str, values: &[Glob]) -> String {
+        let mut exact = Vec::new();
+        let mut any = Vec::new();
+        for glob in values {
+            match glob.as_exact() {
+                Some(text) => exact.push(self.text(text)),
+                None => {
+                    let pattern = self.text(&glob.like());
+                    any.push(format!("{value} LIKE {pattern}"));
+                }
+            }
+        }
+        match exact.as_slice() {
+            [] => {}
+            [only] => any.push(format!("{value} = {only}")),
+            _ => any.push(format!("{value} IN ({})", exact.join(", "))),
+        }
+        format!("({})", any.join(" OR "))
+    }
+}
+
+fn level_in(levels: LevelSet) -> String {
+    let names: Vec<String> = levels
+        .iter()
+        .map(|level| format!("'{}'", Level::as_str(level)))
+        .collect();
+    if names.is_empty() {
+        return "0".to_owned();
+    }
+    format!("(l.level IN ({}))", names.join(", "))
+}

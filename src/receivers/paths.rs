@@ -1,0 +1,172 @@
+//! Paths that no receiver has: other signals, and addresses that are a little wrong. It never
+//! redirects, because clients do not repeat a POST then.
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, Method, Version};
+use axum::response::Response;
+
+use super::Door;
+use super::body;
+use super::caller::{Caller, Form};
+use super::encoding::{Encoding, is_grpc};
+use super::reply::Reject;
+use super::response;
+use crate::config::OtherSignals;
+use crate::record::Receiver;
+
+/// Most of a path that is repeated to its sender.
+const PATH_CHARS: usize = 200;
+
+/// Answers a request whose path no receiver has.
+pub(super) async fn unknown(State(door): State<Door>, request: Request) -> Response {
+    let (parts, mut body) = request.into_parts();
+    let grpc = is_grpc(&parts.headers) && parts.version >= Version::HTTP_2;
+    let receiver = if grpc {
+        Receiver::OtlpGrpc
+    } else {
+        Receiver::OtlpHttp
+    };
+    let encoding = Encoding::of_answer(&parts.headers);
+    let form = if grpc {
+        Form::Grpc
+    } else {
+        Form::Http(encoding)
+    };
+    let caller = Caller::new(receiver, form, &parts.headers, &parts.extensions);
+    let reject = match signal(parts.uri.path(), grpc) {
+        _ if parts.method == Method::OPTIONS => Reject::Method("POST"),
+        Some(_) if parts.method != Method::POST => Reject::Method("POST"),
+        Some(signal) => match other_signal(&door, &parts.headers, signal) {
+            Ok(()) => {
+                body::drain(&parts.headers, &mut body).await;
+                return if grpc {
+                    response::grpc(&[])
+                } else {
+                    response::http(encoding, &Default::default())
+                };
+            }
+            Err(reject) => reject,
+        },
+        None => Reject::Path(hint(parts.uri.path(), grpc)),
+    };
+    door.refuse(&caller, reject, &parts.headers, &mut body)
+        .await
+}
+
+/// Whether a request of another signal is discarded, which is counted, rather than refused.
+fn other_signal(door: &Door, headers: &HeaderMap, signal: &'static str) -> Result<(), Reject> {
+    let discard = door.config.otlp.other_signals == OtherSignals::Discard;
+    if discard {
+        door.check_token(headers)?;
+    }
+    door.metrics.other_signal(signal, discard);
+    if discard {
+        Ok(())
+    } else {
+        Err(Reject::OtherSignal(signal))
+    }
+}
+
+/// The signals beside logs, by the ends of their HTTP paths and their gRPC methods.
+const SIGNALS: [(&str, &str, &str); 3] = [
+    (
+        "traces",
+        "/v1/traces",
+        "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
+    ),
+    (
+        "metrics",
+        "/v1/metrics",
+        "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export",
+    ),
+    (
+        "profiles",
+        "/v1development/profiles",
+        "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export",
+    ),
+];
+
+/// The signal that is sent to this path, if it is another than logs.
+fn signal(path: &str, grpc: bool) -> Option<&'static str> {
+    let path = path.trim_end_matches('/');
+    let found = SIGNALS.iter().find(|(_, http, method)| {
+        if grpc {
+            path == *method
+        } else {
+            path.ends_with(http)
+        }
+    });
+    found.map(|(signal, ..)| *signal)
+}
+
+/// What was probably meant.
+fn hint(path: &str, grpc: bool) -> String {
+    let known: String = path.chars().take(PATH_CHARS).collect();
+    let path = path.trim_end_matches('/');
+    if grpc {
+        return format!(
+            "no gRPC method {known}; logs are taken by {}",
+            super::grpc::EXPORT_PATH
+        );
+    }
+    if path.is_empty() {
+        return "nothing is taken at /: OTEL_EXPORTER_OTLP_LOGS_ENDPOINT is used as it is, so write \
+                /v1/logs at its end"
+            .to_owned();
+    }
+    if path.ends_with("/v1/logs") {
+        return format!(
+            "nothing at {known}: the path is there twice. OTEL_EXPORTER_OTLP_ENDPOINT is the address alone, \
+             to which SDKs add /v1/logs; only OTEL_EXPORTER_OTLP_LOGS_ENDPOINT is a whole path"
+        );
+    }
+    if path.starts_with("/api") {
+        return format!("nothing at {known}: plain JSON is taken by the web port, `listen.web`");
+    }
+    format!("nothing at {known}; OTLP logs are taken by POST /v1/logs")
+}
+
+/// Whether a path of the web port is one that OTLP senders use.
+pub(super) fn is_otlp(path: &str) -> bool {
+    let path = path.trim_end_matches('/');
+    path.ends_with("/v1/logs")
+        || path.starts_with("/opentelemetry.proto.")
+        || signal(path, false).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn b_04_other_signals_are_known_by_path_and_by_method() {
+        for (path, grpc, found) in [
+            ("/v1/traces", false, Some("traces")),
+            ("/v1/metrics/", false, Some("metrics")),
+            ("/v1/logs/v1/traces", false, Some("traces")),
+            ("/v1development/profiles", false, Some("profiles")),
+            ("/v1/logs", false, None),
+            ("/v1/traces", true, None),
+            (SIGNALS[0].2, true, Some("traces")),
+            (SIGNALS[0].2, false, None),
+        ] {
+            assert_eq!(signal(path, grpc), found, "{path}");
+        }
+    }
+
+    #[test]
+    fn h_03_b_07_a_wrong_address_is_told_what_is_wrong_with_it() {
+        for (path, part) in [
+            ("/", "write /v1/logs at its end"),
+            ("/v1/logs/v1/logs", "there twice"),
+            ("/v1/v1/logs/", "there twice"),
+            ("/v1/traces/v1/logs", "there twice"),
+            ("/api/logs", "the web port"),
+            ("/v1/log", "POST /v1/logs"),
+        ] {
+            let hint = hint(path, false);
+            assert!(hint.contains(part), "{path}: {hint}");
+        }
+        assert!(hint(&"/é".repeat(5000), false).len() < 1024);
+    }
+}
