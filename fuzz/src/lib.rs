@@ -52,5 +52,6 @@ fn context(receiver: Receiver, limits: Limits) -> Context {
         received_at: NOW,
         retention: Duration::from_secs(30 * 86_400),
         limits,
+        digits: Digits::Pino,
     }
 }
