@@ -37,6 +37,15 @@ pub struct Endpoint {
 /// The current endpoint; none while the embedded engine starts.
 pub type EndpointSource = watch::Receiver<Option<Endpoint>>;
 
+/// Whether a request may be sent again when its socket turned out to be closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Repeat {
+    /// It changes nothing, or nothing more the second time.
+    Once,
+    /// An insert: the server may have died over it, and only the writer knows how to go on then.
+    Never,
+}
+
 /// A connection to ClickHouse; cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Client {
@@ -99,7 +108,7 @@ impl Client {
     /// # Errors
     /// When ClickHouse does not answer or refuses.
     pub async fn execute(&self, sql: &str) -> Result<(), Error> {
-        let answer = self.ask(&[], STATEMENT_TIMEOUT, |client| async move {
+        let answer = self.ask(Repeat::Once, &[], STATEMENT_TIMEOUT, |client| async move {
             client.query_raw(sql).fetch_bytes(FORMAT)?.collect().await
         });
         answer.await.map(drop)
@@ -127,15 +136,14 @@ impl Client {
         within: Duration,
     ) -> Result<(), Error> {
         let pieces: Vec<Bytes> = pieces.into_iter().collect();
-        let answer = self.ask(settings, within, |client| {
+        let answer = self.ask(Repeat::Never, settings, within, |client| {
             let mut insert = client.insert_formatted_with(sql);
             let pieces = pieces.clone();
             async move {
                 for piece in pieces {
-                    if insert.send(piece).await.is_err() {
-                        // Whoever should take it is gone; the end says why.
-                        break;
-                    }
+                    // The error of a piece is the insert's: after it the end has nothing to say, and
+                    // says that all is well.
+                    insert.send(piece).await?;
                 }
                 insert.end().await.map(|()| Bytes::new())
             }
@@ -164,7 +172,7 @@ impl Client {
         // The crate has a place of its own for this setting, and that goes before the others.
         let format = settings.iter().find(|(name, _)| *name == "default_format");
         let format = format.map_or(FORMAT, |(_, format)| *format);
-        self.ask(&all, within, |client| {
+        self.ask(Repeat::Once, &all, within, |client| {
             let query = params.iter().fold(client.query_raw(sql), |query, param| {
                 query.param(&param.name, &param.value)
             });
@@ -173,10 +181,12 @@ impl Client {
         .await
     }
 
-    /// Makes a request on a line of its own, twice where the first met a stale socket: one that idled
-    /// may be closed by the server in the moment in which we use it. Then nothing of an answer came.
+    /// Makes a request on a line of its own, twice where it may be repeated and the first met a stale
+    /// socket: one that idled may be closed by the server in the moment in which we use it. Then
+    /// nothing of an answer came.
     async fn ask<F>(
         &self,
+        repeat: Repeat,
         settings: &[(&str, &str)],
         within: Duration,
         request: impl Fn(clickhouse::Client) -> F,
@@ -200,7 +210,7 @@ impl Client {
         let asked = async {
             line.heard.forget();
             match request(client.clone()).await {
-                Err(error) if is_stale(&error) => {
+                Err(error) if repeat == Repeat::Once && is_stale(&error) => {
                     tracing::debug!(%error, "socket was stale, sent again");
                     line.heard.forget();
                     request(client).await

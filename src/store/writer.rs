@@ -1,9 +1,13 @@
 //! The writer: takes claims from the queue, inserts each with one INSERT, acknowledges it.
 //!
-//! Exactly once rests on three things. A claim's content never changes, and its token names that
-//! content; ClickHouse drops an insert whose token it remembers; and where it may have forgotten (the
-//! claim is old) or where a claim is taken apart, rows whose ids are there already are left out by
-//! the insert itself ([`insert::Insert::missing`]).
+//! Exactly once rests on three things. A claim's content never changes. Whatever was tried before
+//! (this attempt is not the first, the claim comes out again after a restart, or it is taken apart) is
+//! inserted without the rows whose ids are there already ([`insert::Insert::missing`]). And an
+//! earlier attempt that still runs at the server keeps a later one out, as both have the same query id.
+//!
+//! ClickHouse's own deduplication by token is a second net and not the first: it notes a token before
+//! it commits the part, so that a server killed between the two remembers rows that it does not have.
+//! A repeat under the token alone lost whole claims that way.
 //!
 //! Nothing is given up on but data that ClickHouse cannot read: that claim is halved until the bad
 //! frame is alone, and the frame is buried as a dead letter. Everything else is tried for ever, with
@@ -33,10 +37,6 @@ use crate::frame::{Block, Frame};
 use crate::queue::dead::{DeadLetters, Reason};
 use crate::queue::{Claim, ClaimLimits, Queue};
 
-/// Age from which a claim's token may be out of the table's window. That holds 10,000 inserts; with
-/// writers on several nodes under full load it could pass in a quarter of an hour.
-const TOKEN_AGE: Duration = Duration::from_secs(600);
-
 /// Attempts that fail with a code that says nothing certain, before the frames are suspected.
 const PATIENT_ATTEMPTS: u32 = 3;
 
@@ -51,7 +51,6 @@ pub struct Writer {
     /// How much slower and larger than configured, because of too many parts; 1 to 16.
     stretch: u32,
     tables_ready: bool,
-    token_age: Duration,
     status: watch::Sender<WriterStatus>,
 }
 
@@ -73,15 +72,8 @@ impl Writer {
             },
             stretch: 1,
             tables_ready: false,
-            token_age: TOKEN_AGE,
             status: watch::Sender::default(),
         }
-    }
-
-    /// Trusts tokens for this long only; for tests, where nothing is old.
-    #[must_use]
-    pub fn with_token_age(self, token_age: Duration) -> Writer {
-        Writer { token_age, ..self }
     }
 
     /// How it is doing.
@@ -138,7 +130,7 @@ impl Writer {
             let started = Instant::now();
             // A claim that nobody tried before cannot be there.
             let was_tried = claim.redelivered || backoff.attempts() > 0;
-            let result = if was_tried && is_older(claim.sealed_at, self.token_age) {
+            let result = if was_tried {
                 self.insert.missing(&claim.frames).await
             } else {
                 self.insert.whole(&claim.token, &claim.frames).await
@@ -296,11 +288,4 @@ fn is_suspect(error: &Error, frames: &[Frame], attempts: u32) -> bool {
         Kind::Memory if frames.len() > 1 => true,
         _ => frames.iter().any(|frame| is_bad(error, frame)),
     }
-}
-
-/// Whether a claim sealed then is older than this. A clock that was set back makes claims from the
-/// future; those may be of any age.
-fn is_older(sealed_at: i64, age: Duration) -> bool {
-    let since = jiff::Timestamp::now().as_millisecond() - sealed_at;
-    u64::try_from(since).map_or(true, |since| Duration::from_millis(since) >= age)
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 use watchtower::config::Secret;
-use watchtower::store::{Kind, Reader, ReaderLimits};
+use watchtower::store::{Client, Endpoint, Kind, Reader, ReaderLimits};
 
 use crate::support::engine::{TestEngine, query};
 use crate::support::proxy::{Fault, Proxy};
@@ -29,21 +29,18 @@ async fn proxy(engine: &TestEngine, fault: Fault) -> Proxy {
 /// the insert succeeded, its answer was lost.
 #[tokio::test]
 async fn lost_answer_doubles_nothing() {
-    for token_age in [None, Some(Duration::ZERO)] {
-        let engine = TestEngine::start().await;
-        let proxy = proxy(&engine, Fault::CutAnswer).await;
-        let client = proxy.client(engine.endpoint().await);
-        let mut running = Running::with_token_age(&engine, client.clone(), token_age);
-        running.queue.append(numbered(0, 500)).await.unwrap();
-        // Each attempt is sent twice: a socket that closes without an answer may have been stale.
-        wait_for_inserts(&proxy, 4).await;
-        assert_eq!(running.status.borrow().stored_records, [0, 0, 0]);
-        proxy.set(Fault::None);
-        running
-            .wait_for(|status| status.stored_records == [0, 500, 0])
-            .await;
-        assert_eq!(query(&client, COUNT).await, "500,500", "{token_age:?}");
-    }
+    let engine = TestEngine::start().await;
+    let proxy = proxy(&engine, Fault::CutAnswer).await;
+    let client = proxy.client(engine.endpoint().await);
+    let mut running = Running::start(&engine, client.clone());
+    running.queue.append(numbered(0, 500)).await.unwrap();
+    wait_for_inserts(&proxy, 4).await;
+    assert_eq!(running.status.borrow().stored_records, [0, 0, 0]);
+    proxy.set(Fault::None);
+    running
+        .wait_for(|status| status.stored_records == [0, 500, 0])
+        .await;
+    assert_eq!(query(&client, COUNT).await, "500,500");
 }
 
 /// The daemon, or the network, ends in the middle of an insert, between two of its frames.
@@ -93,26 +90,23 @@ async fn insert_that_takes_too_long_closes_its_socket() {
 /// R-033, with a crash of the daemon and a restart of ClickHouse in between.
 #[tokio::test]
 async fn lost_answer_and_restarts_double_nothing() {
-    for token_age in [None, Some(Duration::ZERO)] {
-        let mut engine = TestEngine::start().await;
-        let cut = proxy(&engine, Fault::CutAnswer).await;
-        let running =
-            Running::with_token_age(&engine, cut.client(engine.endpoint().await), token_age);
-        running.queue.append(numbered(0, 300)).await.unwrap();
-        running.queue.append(numbered(300, 200)).await.unwrap();
-        wait_for_inserts(&cut, 2).await;
-        running.crash().await;
-        engine.restart().await;
-        let client = engine.client();
-        assert_eq!(query(&client, COUNT).await, "500,500");
+    let mut engine = TestEngine::start().await;
+    let cut = proxy(&engine, Fault::CutAnswer).await;
+    let running = Running::start(&engine, cut.client(engine.endpoint().await));
+    running.queue.append(numbered(0, 300)).await.unwrap();
+    running.queue.append(numbered(300, 200)).await.unwrap();
+    wait_for_inserts(&cut, 2).await;
+    running.crash().await;
+    engine.restart().await;
+    let client = engine.client();
+    assert_eq!(query(&client, COUNT).await, "500,500");
 
-        let mut running = Running::with_token_age(&engine, client.clone(), token_age);
-        running.queue.append(numbered(500, 100)).await.unwrap();
-        running
-            .wait_for(|status| status.stored_records == [0, 600, 0])
-            .await;
-        assert_eq!(query(&client, COUNT).await, "600,600", "{token_age:?}");
-    }
+    let mut running = Running::start(&engine, client.clone());
+    running.queue.append(numbered(500, 100)).await.unwrap();
+    running
+        .wait_for(|status| status.stored_records == [0, 600, 0])
+        .await;
+    assert_eq!(query(&client, COUNT).await, "600,600");
 }
 
 /// A claim of which a part is stored already, and whose token is forgotten.
@@ -135,7 +129,7 @@ async fn what_is_missing_of_an_old_claim_is_added() {
 
     let proxy = proxy(&engine, Fault::Refuse).await;
     let client = proxy.client(engine.endpoint().await);
-    let mut running = Running::with_token_age(&engine, client, Some(Duration::ZERO));
+    let mut running = Running::start(&engine, client);
     let whole = crate::support::records::frame(first_id, &records);
     running.queue.append(whole).await.unwrap();
     running.queue.append(numbered(100, 50)).await.unwrap();
@@ -213,7 +207,7 @@ async fn stale_socket_is_no_error() {
 
 /// the server closes the socket in the moment in which it is used.
 #[tokio::test]
-async fn request_without_any_answer_is_sent_once_more() {
+async fn insert_without_any_answer_is_left_to_the_writer() {
     let engine = TestEngine::start().await;
     let proxy = proxy(&engine, Fault::Refuse).await;
     let client = proxy.client(engine.endpoint().await);
@@ -222,7 +216,27 @@ async fn request_without_any_answer_is_sent_once_more() {
     let within = Duration::from_secs(10);
     let inserted = client.insert(insert, &[], [frame.payload()], within);
     assert_eq!(inserted.await.unwrap_err().kind(), Kind::Retryable);
-    assert_eq!(proxy.inserts(), 2);
+    assert_eq!(proxy.inserts(), 1);
+}
+
+/// Case: nobody listens. An insert of several pieces must fail, at whichever piece that is noticed.
+#[tokio::test]
+async fn insert_that_reaches_nobody_is_an_error() {
+    let nobody = Endpoint {
+        url: "http://127.0.0.1:9".to_owned(),
+        user: "default".to_owned(),
+        password: Secret::default(),
+    };
+    let client = Client::at(nobody).unwrap();
+    for pieces in [1, 3, 100] {
+        let pieces = (0..pieces).map(|i| numbered(i * 10, 10).payload());
+        let within = Duration::from_secs(10);
+        let insert = "INSERT INTO watchtower.logs FORMAT Native";
+        let inserted = client
+            .insert(insert, &[], pieces.collect::<Vec<_>>(), within)
+            .await;
+        assert_eq!(inserted.unwrap_err().kind(), Kind::Retryable);
+    }
 }
 
 /// a server whose zone is not UTC.

@@ -46,12 +46,13 @@ impl Insert {
         }
     }
 
-    /// Inserts all frames under a token. ClickHouse drops what it took under the same token before,
-    /// as long as it remembers.
+    /// Inserts all frames, for the first time, under their token.
     pub(super) async fn whole(&self, token: &str, frames: &[Frame]) -> Result<(), Error> {
+        let query_id = query_id(token);
         let settings = with(&[
             ("insert_deduplicate", "1"),
             ("insert_deduplication_token", token),
+            ("query_id", &query_id),
         ]);
         let pieces = frames.iter().map(Frame::payload);
         self.client
@@ -66,7 +67,7 @@ impl Insert {
         let headers = || frames.iter().map(Frame::header);
         let first = headers().map(|header| header.first_id).min().unwrap_or(0);
         let last = headers().map(|header| header.last_id).max().unwrap_or(0);
-        let query_id = format!("watchtower-{}", crate::queue::token(frames));
+        let query_id = query_id(&crate::queue::token(frames));
         let (first, last) = (first.to_string(), last.to_string());
         let settings = with(&[
             ("insert_deduplicate", "0"),
@@ -79,6 +80,11 @@ impl Insert {
             .insert(&self.missing, &settings, pieces, self.within)
             .await
     }
+}
+
+/// The name under which ClickHouse runs an insert of these frames; it runs no two of one name.
+fn query_id(token: &str) -> String {
+    format!("watchtower-{token}")
 }
 
 fn with<'a>(more: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {

@@ -26,22 +26,9 @@ pub(crate) struct Running {
 impl Running {
     /// Starts a writer on the queue of the engine's state directory.
     pub(crate) fn start(engine: &TestEngine, client: Client) -> Running {
-        Running::with_token_age(engine, client, None)
-    }
-
-    /// As [`Running::start`], but tokens are trusted for this long.
-    pub(crate) fn with_token_age(
-        engine: &TestEngine,
-        client: Client,
-        token_age: Option<Duration>,
-    ) -> Running {
         let queue = Queue::open(&engine.config).unwrap();
         let dead = DeadLetters::open(&engine.config.state_dir.join("dead-letters")).unwrap();
         let writer = Writer::new(queue.clone(), client, dead.clone(), &engine.config);
-        let writer = match token_age {
-            Some(age) => writer.with_token_age(age),
-            None => writer,
-        };
         let (stop, stopped) = oneshot::channel();
         Running {
             queue,
