@@ -9,6 +9,8 @@ mod auth;
 mod error;
 mod explore;
 mod export;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod host;
 mod params;
 mod search;

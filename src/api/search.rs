@@ -17,7 +17,7 @@ use crate::query::Query;
 
 const DEFAULT_LIMIT: usize = 200;
 const MAX_LIMIT: usize = 1_000;
-const KNOWN: [&str; 7] = ["from", "to", "order", "limit", "before", "after", "v"];
+pub(super) const KNOWN: [&str; 7] = ["from", "to", "order", "limit", "before", "after", "v"];
 
 /// Which end of the range comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,6 +3,8 @@
 mod check;
 mod client;
 mod filter;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod line;
 mod queue;
 mod search;

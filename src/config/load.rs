@@ -38,24 +38,29 @@ pub fn load(path: Option<&Path>, sets: &[String]) -> Result<Config, Faults> {
     load_with(path, sets, &|name| std::env::var(name).ok())
 }
 
+/// As [`load`], with `text` for what the file at `path` holds and `env` for the environment.
+///
+/// # Errors
+/// Everything that is wrong, at once.
+pub fn load_text(
+    path: &Path,
+    text: String,
+    sets: &[String],
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Config, Faults> {
+    let mut loader = Loader::new(Some(path), env);
+    loader.read_text(text);
+    loader.lay_over(sets)
+}
+
 pub(super) fn load_with(
     path: Option<&Path>,
     sets: &[String],
     env: Env<'_>,
 ) -> Result<Config, Faults> {
-    let mut loader = Loader {
-        schema: Schema::new(),
-        env,
-        path,
-        text: String::new(),
-        settings: BTreeMap::new(),
-        faults: Vec::new(),
-    };
+    let mut loader = Loader::new(path, env);
     loader.read_file();
-    for set in sets {
-        loader.read_flag(set);
-    }
-    loader.finish()
+    loader.lay_over(sets)
 }
 
 /// A value and where it stands.
@@ -79,13 +84,28 @@ struct Loader<'a> {
     faults: Vec<Fault>,
 }
 
-impl Loader<'_> {
+impl<'a> Loader<'a> {
+    fn new(path: Option<&'a Path>, env: Env<'a>) -> Self {
+        Self {
+            schema: Schema::new(),
+            env,
+            path,
+            text: String::new(),
+            settings: BTreeMap::new(),
+            faults: Vec::new(),
+        }
+    }
+
     fn read_file(&mut self) {
         let Some(path) = self.path else { return };
         match read(path) {
-            Ok(text) => self.text = text,
-            Err(problem) => return self.fault_in_file(None, problem),
+            Ok(text) => self.read_text(text),
+            Err(problem) => self.fault_in_file(None, problem),
         }
+    }
+
+    fn read_text(&mut self, text: String) {
+        self.text = text;
         match tree::parse(&self.text) {
             Ok(Node::Null) => {}
             Ok(Node::Map(entries)) => self.walk("", entries, &[]),
@@ -252,6 +272,13 @@ impl Loader<'_> {
             }
             Place::Flag => Origin::Flag,
         }
+    }
+
+    fn lay_over(mut self, sets: &[String]) -> Result<Config, Faults> {
+        for set in sets {
+            self.read_flag(set);
+        }
+        self.finish()
     }
 
     fn finish(mut self) -> Result<Config, Faults> {

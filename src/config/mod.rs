@@ -16,7 +16,7 @@ mod tree;
 mod units;
 
 pub use fault::{Fault, Faults, Origin};
-pub use load::{find_file, load};
+pub use load::{find_file, load, load_text};
 pub use otlp::{Cors, Digits, Levels, OtherSignals, Otlp};
 pub use secret::Secret;
 pub use sections::*;

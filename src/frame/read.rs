@@ -129,6 +129,9 @@ pub(super) fn fixed<const N: usize>(column: &[u8], row: usize) -> [u8; N] {
         .expect("the range has N bytes")
 }
 
+/// Most strings that are checked at a time.
+const STRETCH: usize = 1024;
+
 /// Walks through a block.
 pub(super) struct Reader<'a> {
     bytes: &'a [u8],
@@ -218,7 +221,7 @@ impl<'a> Reader<'a> {
         for _ in 0..count {
             let before = self.at;
             let length = self.varint()?;
-            if self.at - before > 1 {
+            if self.at - before > 1 || stretch.len() == STRETCH {
                 self.check_text(start, before, &mut stretch, &mut texts)?;
                 start = self.at;
             }

@@ -80,6 +80,25 @@ impl Permit {
         Ok(())
     }
 
+    /// Makes it hold at least so many bytes. One that is alone may go beyond the budget: what is
+    /// larger than all of it could otherwise never pass, however often it is sent.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] when others hold too much; the permit keeps what it has.
+    pub fn cover(&mut self, bytes: usize) -> Result<(), Error> {
+        let (cap, own) = (self.inner.cap, self.bytes);
+        let more = bytes.saturating_sub(own);
+        self.inner
+            .used
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
+                let sum = used.checked_add(more)?;
+                (sum <= cap || used == own).then_some(sum)
+            })
+            .map_err(|used| Error::Busy { used, cap })?;
+        self.bytes += more;
+        Ok(())
+    }
+
     /// A permit for no bytes of the same budget.
     #[must_use]
     pub fn empty(&self) -> Permit {
@@ -104,6 +123,24 @@ impl Drop for Permit {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_lone_permit_covers_more_than_there_is() {
+        let budget = Budget::new(100);
+        let mut first = budget.take(40).unwrap();
+        first.cover(30).unwrap();
+        assert_eq!(first.bytes(), 40);
+        first.cover(60).unwrap();
+        let second = budget.take(1).unwrap();
+        assert!(matches!(first.cover(200), Err(Error::Busy { .. })));
+        assert_eq!(budget.used(), 61);
+        drop(second);
+        first.cover(200).unwrap();
+        assert_eq!(budget.used(), 200);
+        assert!(budget.take(1).is_err());
+        drop(first);
+        assert_eq!(budget.used(), 0);
+    }
 
     #[test]
     fn bytes_come_back_when_permits_are_dropped() {

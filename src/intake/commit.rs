@@ -105,7 +105,8 @@ struct State {
     /// The frame that small requests share.
     open: Option<Open>,
     /// Full frames and those of large requests, oldest first; all older than `open`. Bounded by the
-    /// budget, since each holds its requests' permits.
+    /// budget, since each holds its requests' permits, which cover the bytes of the frame: records
+    /// take far more room than the requests that bring them, if these are made so.
     ready: VecDeque<Open>,
     spare: Vec<BlockBuilder>,
     closed: bool,
@@ -136,7 +137,7 @@ impl Shared {
     /// Walks a small request into the open frame.
     pub(super) fn add_to_open<T, E>(
         &self,
-        permit: Permit,
+        mut permit: Permit,
         walk: impl FnOnce(&mut BlockBuilder) -> Result<(T, Option<Ticket>), E>,
     ) -> Result<Added<T>, AddError<E>> {
         let mut state = self.lock();
@@ -148,7 +149,12 @@ impl Shared {
             None => Open::new(state.spare.pop().unwrap_or_default(), permit.empty()),
         };
         let (mark, before) = (open.builder.mark(), open.builder.len());
-        let walked = walk(&mut open.builder);
+        let bytes_before = open.builder.bytes();
+        let walked = walk(&mut open.builder).map_err(AddError::Walk);
+        let walked = walked.and_then(|value| {
+            permit.cover(open.builder.bytes().saturating_sub(bytes_before))?;
+            Ok(value)
+        });
         let added = match walked {
             Ok((value, ticket)) => {
                 let num_records = open.builder.len() - before;
@@ -163,7 +169,7 @@ impl Shared {
             }
             Err(error) => {
                 open.builder.rollback(&mark);
-                Err(AddError::Walk(error))
+                Err(error)
             }
         };
         if open.builder.is_empty() {
@@ -194,11 +200,14 @@ impl Shared {
             state.spare.pop().unwrap_or_default()
         };
         let mut own = Open::new(builder, permit);
-        let mark = own.builder.mark();
-        let walked = walk(&mut own.builder);
+        let walked = walk(&mut own.builder).map_err(AddError::Walk);
+        let walked = walked.and_then(|value| {
+            own.permit.cover(own.builder.bytes())?;
+            Ok(value)
+        });
         let num_records = own.builder.len();
         let mut state = self.lock();
-        let refused = match walked {
+        match walked {
             Ok((value, _)) if num_records == 0 => Ok(Added {
                 value,
                 num_records,
@@ -213,20 +222,16 @@ impl Shared {
                 state.ready.push_back(own);
                 drop(state);
                 self.work.notify_one();
-                return Ok(Added {
+                Ok(Added {
                     value,
                     num_records,
                     waiter,
-                });
+                })
             }
+            // The builder is not kept for reuse: only sealing gives back what it grew to.
             Ok(_) => Err(Error::Closed.into()),
-            Err(error) => Err(AddError::Walk(error)),
-        };
-        own.builder.rollback(&mark);
-        if state.spare.len() < SPARE_BUILDERS {
-            state.spare.push(own.builder);
+            Err(error) => Err(error),
         }
-        refused
     }
 }
 

@@ -15,6 +15,8 @@ mod budget;
 mod commit;
 mod ids;
 pub mod resends;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -154,10 +156,11 @@ impl Intake {
     }
 
     /// Adds what `walk` puts into the builder to a frame. When `walk` fails, nothing of it stays.
-    /// `permit` holds the request's bytes and is kept until the commit.
+    /// `permit` holds the request's bytes, is raised to those of its records, and is kept until the
+    /// commit.
     ///
     /// # Errors
-    /// When intake is closed, or `walk` failed.
+    /// When intake is closed, `walk` failed, or the records take more memory than there is.
     pub fn add<T, E>(
         &self,
         permit: Permit,

@@ -6,8 +6,8 @@ use std::hash::{BuildHasher, RandomState};
 
 use hashbrown::HashTable;
 
-use super::text::{MANY_KEYS, cut};
-use super::{Limits, Repairs};
+use super::text::{MANY_KEYS, cut, head};
+use super::{Limits, MAX_NAME_BYTES, Repairs};
 use crate::record::KeyValue;
 
 /// Longest key. Keys are names; a longer one is somebody's data in the wrong place.
@@ -69,9 +69,28 @@ impl<'a> Attributes<'a> {
         }
     }
 
-    /// Adds an attribute of ours, whatever the limits.
+    /// A key out of parts that were joined. It is cut before it is copied: with one long part before
+    /// many short ones a sender could otherwise ask for the square of its body.
+    pub(crate) fn joined_key(&mut self, joined: &str) -> String {
+        let key = head(joined, MAX_KEY_BYTES);
+        if key.len() < joined.len() {
+            self.note(key, joined.len());
+        }
+        key.to_owned()
+    }
+
+    /// Adds an attribute of ours, whatever the limits on their number. A text that the sender wrote
+    /// is cut to the length of a name.
     pub(crate) fn mark(&mut self, key: &'static str, value: impl Into<Cow<'a, str>>) {
-        let value = value.into();
+        let mut value = value.into();
+        let bytes = value.len();
+        if cut(&mut value, MAX_NAME_BYTES) {
+            self.note(key, bytes);
+        }
+        self.put(key, value);
+    }
+
+    fn put(&mut self, key: &'static str, value: Cow<'a, str>) {
         match self.find(key).and_then(|place| self.list.get_mut(place)) {
             Some(known) => known.1 = value,
             None => self.push(Cow::Borrowed(key), value),
@@ -117,7 +136,8 @@ impl<'a> Attributes<'a> {
         if !self.note.is_empty() {
             repairs.truncated += 1;
             let note = std::mem::take(&mut self.note);
-            self.mark("watchtower.truncated", note);
+            // What it names last may be a key of the full length.
+            self.put("watchtower.truncated", note.into());
         }
     }
 

@@ -10,6 +10,10 @@ use crate::record::{Group, KeyValue, Record, Sink};
 /// Bytes that a row costs beside its texts.
 const ROW_BYTES: usize = 64;
 
+/// Bytes that an attribute costs beside its texts: an index in place of its key, of up to four
+/// bytes, and the length of its value. The value's place in a block that is read is 16 more.
+const ENTRY_BYTES: usize = 8;
+
 /// The records of a request would take more than `Limits::expanded` together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Expands {
@@ -37,7 +41,6 @@ pub(crate) struct ScopeDraft<'a> {
 pub(crate) struct Shared<'a> {
     group: Group<'a>,
     scope: Vec<KeyValue<'a>>,
-    bytes: usize,
 }
 
 impl<'a> Shared<'a> {
@@ -56,11 +59,9 @@ impl<'a> Shared<'a> {
             attributes.mark("otel.scope.schema_url", scope.schema_url);
         }
         attributes.mark_cuts(repairs);
-        let bytes = ROW_BYTES + list_bytes(&group.resource);
         Self {
             group,
             scope: attributes.take(),
-            bytes,
         }
     }
 
@@ -92,6 +93,9 @@ pub(crate) struct Emitter<'s, S> {
     sink: &'s mut S,
     /// Whether the sink knows what the records now share.
     announced: bool,
+    /// Bytes that each record of the group repeats. Counted at its first record: a body may have
+    /// millions of scopes without any.
+    shared_bytes: usize,
     expanded: usize,
 }
 
@@ -105,6 +109,7 @@ impl<'s, S: Sink> Emitter<'s, S> {
             accepted: 0,
             sink,
             announced: false,
+            shared_bytes: 0,
             expanded: 0,
         }
     }
@@ -124,8 +129,16 @@ impl<'s, S: Sink> Emitter<'s, S> {
         shared: &Shared<'_>,
     ) -> Result<(), Expands> {
         let mut record = self.record(draft, attributes);
+        if !self.announced {
+            self.shared_bytes = ROW_BYTES + list_bytes(&shared.group.resource);
+            self.expanded = self.expanded.saturating_add(name_bytes(&shared.group));
+        }
         self.expanded = self.expanded.saturating_add(
-            shared.bytes + record.message.len() + list_bytes(attributes.as_slice()),
+            self.shared_bytes
+                + record.message.len()
+                + record.severity_text.len()
+                + record.event_name.len()
+                + list_bytes(attributes.as_slice()),
         );
         if self.expanded > self.context.limits.expanded {
             return Err(Expands {
@@ -223,8 +236,15 @@ fn cut_name<'a>(what: &str, name: &mut Cow<'a, str>, attributes: &mut Attributes
     }
 }
 
+fn name_bytes(group: &Group<'_>) -> usize {
+    group.service.len()
+        + group.environment.len()
+        + group.scope_name.len()
+        + group.scope_version.len()
+}
+
 fn list_bytes(list: &[KeyValue<'_>]) -> usize {
     list.iter()
-        .map(|(key, value)| key.len() + value.len())
+        .map(|(key, value)| ENTRY_BYTES + key.len() + value.len())
         .sum()
 }

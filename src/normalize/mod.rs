@@ -46,6 +46,10 @@ const DAY_NANOS: i64 = 86_400_000_000_000;
 /// columns of few distinct values; a longer one is somebody's data in the wrong place.
 const MAX_NAME_BYTES: usize = 1024;
 
+/// Most bytes that the records of one request may take, whatever the configuration: Redis takes no
+/// value over 512 MiB, and a frame holds other requests' records beside them.
+const MAX_EXPANDED_BYTES: usize = 256 << 20;
+
 /// Bounds on one record, and on what one request may grow to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -68,7 +72,11 @@ impl From<&config::Limits> for Limits {
             attributes: limits.attributes,
             // Four times the largest body: a batch of 8,192 records under 2 KiB of resource needs
             // a quarter of it.
-            expanded: limits.body.as_usize().saturating_mul(4),
+            expanded: limits
+                .body
+                .as_usize()
+                .saturating_mul(4)
+                .min(MAX_EXPANDED_BYTES),
         }
     }
 }

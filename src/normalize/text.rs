@@ -185,6 +185,8 @@ fn quote(value: &str, out: &mut String) {
             Some('\n') => out.push_str("\\n"),
             Some('\r') => out.push_str("\\r"),
             Some('\t') => out.push_str("\\t"),
+            Some('\u{8}') => out.push_str("\\b"),
+            Some('\u{c}') => out.push_str("\\f"),
             Some(control) => {
                 write!(out, "\\u{:04x}", u32::from(control)).expect("strings take all")
             }

@@ -2,6 +2,10 @@
 
 use super::pattern::Pattern;
 
+/// Up to this length a text is compared at every place where its first letter stands. That costs
+/// needle times haystack where both are `aaaa…`, so longer ones take the search that never does.
+const SHORT: usize = 32;
+
 /// A piece of text to look for. A–Z equal a–z; any other letter equals its upper and lower case where
 /// that is one character.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,7 +37,14 @@ impl Needle {
     pub(super) fn is_in(&self, haystack: &str) -> bool {
         match &self.folded {
             Some(pattern) => pattern.is_in(haystack),
-            None => is_in_ascii(self.text.as_bytes(), haystack.as_bytes()),
+            None if self.text.len() <= SHORT => {
+                is_in_ascii(self.text.as_bytes(), haystack.as_bytes())
+            }
+            None => {
+                let haystack = haystack.as_bytes().to_ascii_lowercase();
+                let needle = self.text.to_ascii_lowercase();
+                memchr::memmem::find(&haystack, needle.as_bytes()).is_some()
+            }
         }
     }
 }
@@ -89,6 +100,18 @@ mod tests {
         assert!(found("aab", "aaaab"));
         assert!(found("→ X[", "a → x["));
         assert!(found("ΣΑΣ", "σας") || found("σας", "σας"));
+    }
+
+    #[test]
+    fn long_text_is_found_in_any_case_and_in_time() {
+        let (needle, haystack) = ("aA".repeat(1000) + "b", "a".repeat(1 << 20));
+        let started = std::time::Instant::now();
+        for _ in 0..10 {
+            assert!(!found(&needle, &haystack));
+        }
+        // Compared at every place it would be 20 billion steps.
+        assert!(started.elapsed() < std::time::Duration::from_secs(10));
+        assert!(found(&needle, &(haystack + "B")));
     }
 
     #[test]

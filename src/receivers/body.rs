@@ -7,6 +7,7 @@ use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use http::header::{CONTENT_LENGTH, EXPECT};
 use http_body_util::BodyExt;
+use tokio::time::{Instant, timeout_at};
 
 use super::reply::Reject;
 use crate::intake::{Budget, Permit};
@@ -15,6 +16,8 @@ use crate::intake::{Budget, Permit};
 /// connection reset while the client still sends, and the connection can be used again.
 const DRAIN_BYTES: usize = 1 << 20;
 const DRAIN_TIME: Duration = Duration::from_millis(500);
+/// Bytes a second that a body comes at on the whole; a slower one holds memory for hours on end.
+const SLOWEST: u64 = 4 << 10;
 
 /// The bounds of a body.
 #[derive(Debug, Clone, Copy)]
@@ -51,10 +54,13 @@ pub(super) async fn read(
     // Bytes are taken from the budget as they come: what is merely announced would let a client that
     // sends nothing keep others out.
     let mut permit = budget.take(0)?;
+    let started = Instant::now();
     let mut bytes = BytesMut::new();
     let mut first: Option<Bytes> = None;
     loop {
-        let next = tokio::time::timeout(pause, body.frame());
+        let held = bytes.len() + first.as_ref().map_or(0, Bytes::len);
+        let due = started + pause + Duration::from_secs(held as u64 / SLOWEST);
+        let next = timeout_at(due.min(Instant::now() + pause), body.frame());
         let frame = match next.await.map_err(|_| Reject::BodyTimeout(pause))? {
             None => break,
             Some(Ok(frame)) => frame,
@@ -66,7 +72,6 @@ pub(super) async fn read(
         let Ok(data) = frame.into_data() else {
             continue;
         };
-        let held = bytes.len() + first.as_ref().map_or(0, Bytes::len);
         let total = held + data.len();
         if held == 0 {
             expected = expected.or_else(|| announced(&data));
@@ -109,4 +114,37 @@ pub(super) async fn drain(headers: &HeaderMap, body: &mut Body) {
     tokio::time::timeout(DRAIN_TIME, work)
         .await
         .unwrap_or_default();
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::StreamExt;
+
+    use super::*;
+
+    /// Reads a body that comes in pieces of so many bytes, one every 20 seconds.
+    async fn read_slowly(piece: usize, count: usize, budget: &Budget) -> Result<usize, Reject> {
+        let pieces = futures_util::stream::iter(0..count).then(move |_| async move {
+            tokio::time::sleep(Duration::from_secs(20)).await;
+            Ok::<_, std::convert::Infallible>(Bytes::from(vec![7; piece]))
+        });
+        let bounds = Bounds {
+            limit: 1 << 20,
+            pause: Duration::from_secs(30),
+        };
+        let mut body = Body::from_stream(pieces);
+        let read = read(&HeaderMap::new(), &mut body, bounds, budget, |_| None).await;
+        read.map(|(bytes, _permit)| bytes.len())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_trickles_in_is_given_up() {
+        let budget = Budget::new(1 << 20);
+        assert_eq!(read_slowly(100 << 10, 5, &budget).await, Ok(500 << 10));
+        let started = Instant::now();
+        let trickling = read_slowly(1, 1000, &budget).await;
+        assert!(matches!(trickling, Err(Reject::BodyTimeout(_))));
+        assert_eq!(started.elapsed(), Duration::from_secs(30));
+        assert_eq!(budget.used(), 0);
+    }
 }

@@ -22,8 +22,9 @@ const STEP: usize = 64 << 10;
 const FREE_BYTES: usize = 4 << 20;
 /// zstd window, as a power of two: 64 MiB, the most a body may have by default.
 const ZSTD_WINDOW_LOG_MAX: u32 = 26;
-/// Bodies above this are decompressed off the runtime's own thread.
-const LONG_WORK: usize = 256 << 10;
+/// Bodies above this are decompressed off the runtime's own thread: they may unpack to a thousand
+/// times their size.
+const LONG_WORK: usize = 32 << 10;
 
 /// A content coding that is understood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,6 +121,7 @@ impl Unpacker {
             coding,
             decoder,
             out: Vec::with_capacity(capacity.min(self.limit.max(STEP))),
+            filled: 0,
             limit: self.limit,
         };
         let mut grow = |unpacking: &mut Unpacking<'_>, until| {
@@ -134,6 +136,7 @@ impl Unpacker {
             grow(&mut unpacking, usize::MAX)?;
             drop(place);
         }
+        unpacking.out.truncate(unpacking.filled);
         Ok(unpacking.out.into())
     }
 }
@@ -143,30 +146,33 @@ struct Unpacking<'a> {
     coding: Coding,
     decoder: Box<dyn Read + Send + 'a>,
     out: Vec<u8>,
+    /// Bytes of `out` that are there; the rest is room for more.
+    filled: usize,
     limit: usize,
 }
 
 impl Unpacking<'_> {
     /// Reads on until `until` bytes are there, or to the end; says whether that is reached.
     fn grow(&mut self, until: usize, permit: &mut Permit) -> Result<bool, Reject> {
-        while self.out.len() <= until {
-            let start = self.out.len();
-            self.out.resize(start + STEP, 0);
-            let read = self.decoder.read(&mut self.out[start..]);
-            self.out.truncate(start + *read.as_ref().unwrap_or(&0));
-            match read {
+        while self.filled <= until {
+            // A read may bring a single byte, as from a gzip of many tiny members: room is made, and
+            // zeroed, for what comes and not for every read.
+            if self.out.len() < self.filled + STEP / 2 {
+                self.out.resize(self.filled + STEP, 0);
+            }
+            match self.decoder.read(&mut self.out[self.filled..]) {
                 Ok(0) => return Ok(true),
-                Ok(_) => {}
+                Ok(read) => self.filled += read,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(damaged(self.coding, &error)),
             }
-            if self.out.len() > self.limit {
+            if self.filled > self.limit {
                 return Err(Reject::TooLarge {
                     limit: self.limit,
                     what: "decompressed request body",
                 });
             }
-            permit.grow(self.out.len().saturating_sub(permit.bytes()))?;
+            permit.grow(self.filled.saturating_sub(permit.bytes()))?;
         }
         Ok(false)
     }

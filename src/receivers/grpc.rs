@@ -83,7 +83,7 @@ async fn call(door: &Door, parts: &Parts, body: &mut Body) -> Result<Outcome, Re
     let coding = Coding::named(encoding)
         .ok_or_else(|| Reject::Coding(String::from_utf8_lossy(encoding).into_owned()))?;
     let bounds = body::Bounds {
-        limit: door.bounds.limit + PREFIX_BYTES,
+        limit: door.bounds.limit.saturating_add(PREFIX_BYTES),
         ..door.bounds
     };
     let budget = door.intake.budget();
@@ -114,7 +114,7 @@ fn announced(start: &[u8]) -> Option<usize> {
 }
 
 /// Takes the one message out of its frame, and says whether it is compressed.
-fn message(mut bytes: Bytes, coding: Coding) -> Result<(Bytes, bool), Reject> {
+pub(super) fn message(mut bytes: Bytes, coding: Coding) -> Result<(Bytes, bool), Reject> {
     let Some((prefix, rest)) = bytes.split_first_chunk::<PREFIX_BYTES>() else {
         return Err(Reject::bad_data("the call carries no message".to_owned()));
     };
@@ -139,10 +139,14 @@ fn message(mut bytes: Bytes, coding: Coding) -> Result<(Bytes, bool), Reject> {
 }
 
 /// The time the client gives the call: digits and a unit (gRPC over HTTP/2, "Timeout").
-fn timeout(headers: &HeaderMap) -> Option<Duration> {
+pub(super) fn timeout(headers: &HeaderMap) -> Option<Duration> {
     let value = headers.get("grpc-timeout")?.to_str().ok()?;
     let (digits, unit) = value.split_at_checked(value.len().checked_sub(1)?)?;
-    let count: u64 = digits.parse().ok().filter(|_| digits.len() <= 8)?;
+    // Parsing alone would also take a sign.
+    if digits.len() > 8 || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
+        return None;
+    }
+    let count: u64 = digits.parse().ok()?;
     Some(match unit {
         "H" => Duration::from_secs(count * 3600),
         "M" => Duration::from_secs(count * 60),
@@ -170,7 +174,7 @@ mod tests {
         assert_eq!(read("250m"), Some(Duration::from_millis(250)));
         assert_eq!(read("2H"), Some(Duration::from_secs(7200)));
         assert_eq!(read("99999999u"), Some(Duration::from_micros(99_999_999)));
-        for bad in ["", "S", "3", "-1S", "123456789S", "é"] {
+        for bad in ["", "S", "3", "-1S", "+1S", "123456789S", "é"] {
             let value = HeaderValue::from_bytes(bad.as_bytes()).unwrap();
             let headers =
                 HeaderMap::from_iter([(http::HeaderName::from_static("grpc-timeout"), value)]);

@@ -9,6 +9,8 @@ mod coding;
 mod cors;
 pub mod decode;
 mod encoding;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod grpc;
 mod http;
 mod json;
@@ -44,6 +46,10 @@ use coding::{Coding, Unpacker};
 use decode::{DecodeError, Outcome};
 pub(crate) use encoding::Encoding;
 pub(crate) use reply::Reject;
+
+/// Bodies above this are walked off the runtime's own thread: a few of 64 MiB would otherwise keep
+/// everybody else waiting for a second.
+const LONG_WALK: usize = 256 << 10;
 
 /// What the receivers share.
 #[derive(Clone)]
@@ -177,20 +183,23 @@ impl Door {
             Some(name) => match self.resends.begin(name, wait).await? {
                 Seen::New(ticket) => Some(ticket),
                 Seen::Before(_receipt) => {
-                    let outcome = walk(&body, &context, &mut BlockBuilder::new())?;
+                    let outcome = long(body.len(), || {
+                        walk(&body, &context, &mut BlockBuilder::new())
+                    })?;
                     self.metrics.resent(receiver);
                     return Ok(outcome);
                 }
             },
         };
-        let added = self.intake.add_once(permit, |builder| {
+        let add = |builder: &mut BlockBuilder| {
             let before = builder.len();
             let outcome = walk(&body, &context, builder)?;
             // Records without a time look alike although each is one of its own.
             let anonymous = matches!(identity, Identity::Bytes { .. })
                 && builder.has_time(before, context.received_at);
             Ok((outcome, ticket.filter(|_| !anonymous)))
-        });
+        };
+        let added = long(body.len(), || self.intake.add_once(permit, add));
         // The body is copied into the frame; holding it while the commit is under way would double
         // the memory of every request that waits.
         drop(body);
@@ -221,6 +230,15 @@ impl Door {
             }
             _ => Identity::None,
         }
+    }
+}
+
+/// Does what takes long for a body of this size off the runtime's own thread.
+fn long<T>(body_bytes: usize, work: impl FnOnce() -> T) -> T {
+    if body_bytes > LONG_WALK {
+        tokio::task::block_in_place(work)
+    } else {
+        work()
     }
 }
 

@@ -165,7 +165,9 @@ impl Reject {
                 signal.to_ascii_uppercase()
             ),
             Reject::BodyTimeout(pause) => {
-                format!("no byte of the body came for {pause:?}; see `limits.body_timeout`")
+                format!(
+                    "the body came too slowly, or nothing of it for {pause:?}; see `limits.body_timeout`"
+                )
             }
             Reject::Bug => "a fault in Watchtower itself; its log says more".to_owned(),
         };

@@ -2,6 +2,8 @@
 //! HTTP/2 (also in clear text with prior knowledge) and ends in bounded time.
 
 mod sniff;
+#[cfg(test)]
+mod tests;
 mod tls;
 
 use std::net::SocketAddr;
@@ -30,8 +32,11 @@ use sniff::Opening;
 /// then needs no round trip for every 64 KiB of it.
 const STREAM_WINDOW: u32 = 1 << 20;
 const CONNECTION_WINDOW: u32 = 4 << 20;
-/// Bytes of one request's headers.
-const HEADER_BYTES: u32 = 64 << 10;
+/// Bytes of one request's headers with HTTP/1.1.
+const HEADER_BYTES: usize = 64 << 10;
+/// The same with HTTP/2, where a connection may have headers for all its streams under way. gRPC's
+/// own limit is 8 KiB.
+const STREAM_HEADER_BYTES: u32 = 16 << 10;
 /// After this much silence an HTTP/2 client is asked whether it is still there.
 const PING_EVERY: Duration = Duration::from_secs(30);
 const PING_TIMEOUT: Duration = Duration::from_secs(20);
@@ -169,13 +174,13 @@ impl Server {
             .http1()
             .timer(TokioTimer::new())
             .header_read_timeout(self.header_timeout)
-            .max_buf_size(HEADER_BYTES as usize)
+            .max_buf_size(HEADER_BYTES)
             .http2()
             .timer(TokioTimer::new())
             .initial_stream_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW)
             .max_concurrent_streams(self.streams)
-            .max_header_list_size(HEADER_BYTES)
+            .max_header_list_size(STREAM_HEADER_BYTES)
             .keep_alive_interval(PING_EVERY)
             .keep_alive_timeout(PING_TIMEOUT);
         let connection = builder.serve_connection_with_upgrades(

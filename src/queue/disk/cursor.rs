@@ -158,7 +158,7 @@ impl Ledger {
                 }
                 // The claims listed behind a `head` line lie before it.
                 self.head = self.head.max(sealed.to);
-                self.next_key = self.next_key.max(sealed.key + 1);
+                self.next_key = self.next_key.max(sealed.key.saturating_add(1));
                 self.sealed.insert(sealed.key, sealed);
             }
             Entry::Acked(key) => {

@@ -6,6 +6,8 @@
 //! costs that value, never its batch.
 
 mod damage;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod json;
 mod native;
 mod otlp_json;

@@ -29,7 +29,7 @@ pub enum DecodeError {
     Empty,
     /// The records would take far more memory than the body.
     #[error(
-        "its records take more than {limit} bytes together, four times `limits.body`; send smaller batches"
+        "its records take more than {limit} bytes together, each with its resource and scope; send smaller batches"
     )]
     Expands {
         /// The limit in bytes.

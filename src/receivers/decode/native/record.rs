@@ -119,7 +119,7 @@ impl<'a, 'w> NativeRecord<'a, 'w> {
                 let key = if outer == 0 {
                     key
                 } else {
-                    Cow::Owned(path.clone())
+                    Cow::Owned(self.list(place).joined_key(path))
                 };
                 self.leaf(key, value, place);
             }
@@ -131,9 +131,18 @@ impl<'a, 'w> NativeRecord<'a, 'w> {
             } else {
                 place
             };
-            self.leaf(Cow::Owned(path.clone()), Some(Cow::Borrowed("{}")), place);
+            let key = self.list(place).joined_key(path);
+            self.leaf(Cow::Owned(key), Some(Cow::Borrowed("{}")), place);
         }
         Ok(())
+    }
+
+    /// The list that attributes of a place go to.
+    fn list(&mut self, place: Place) -> &mut Attributes<'a> {
+        match place {
+            Place::Resource => &mut self.resource.attributes,
+            Place::Attributes | Place::Fields => self.attributes,
+        }
     }
 
     fn leaf(&mut self, key: Cow<'a, str>, value: Option<Cow<'a, str>>, place: Place) {

@@ -132,12 +132,16 @@ impl<'s, S: Sink> Walk<'s, S> {
             self.resource(&mut reader, &mut draft)
                 .map_err(|error| error.within("resource"))?;
         }
-        let group = draft.into_group(self.emitter.context, &mut self.emitter.repairs);
+        // Handed from scope to scope: a copy for each would cost the square of a body of many scopes.
+        let mut group = Some(draft.into_group(self.emitter.context, &mut self.emitter.repairs));
         let Some(range) = scope_logs else {
             return Ok(());
         };
         each(&mut reader.within(range), "scopeLogs", |reader| {
-            self.scope_logs(reader, group.clone())
+            if let Some(shared) = group.take() {
+                group = Some(self.scope_logs(reader, shared)?);
+            }
+            Ok(())
         })
     }
 
@@ -162,9 +166,14 @@ impl<'s, S: Sink> Walk<'s, S> {
         Ok(())
     }
 
-    fn scope_logs<'a>(&mut self, reader: &mut Reader<'a>, group: Group<'a>) -> Result<(), Damage> {
+    /// Takes the records of a scope, and gives back what they share with those of the next.
+    fn scope_logs<'a>(
+        &mut self,
+        reader: &mut Reader<'a>,
+        group: Group<'a>,
+    ) -> Result<Group<'a>, Damage> {
         if reader.null()? {
-            return Ok(());
+            return Ok(group);
         }
         let mut draft = ScopeDraft::default();
         let mut scope = None;
@@ -185,10 +194,10 @@ impl<'s, S: Sink> Walk<'s, S> {
         }
         let shared = Shared::new(group, draft, &mut self.emitter.repairs);
         self.emitter.regroup();
-        match log_records {
-            Some(range) => self.log_records(&mut reader.within(range), &shared),
-            None => Ok(()),
+        if let Some(range) = log_records {
+            self.log_records(reader.within(range), &shared)?;
         }
+        Ok(shared.into_group())
     }
 
     fn scope<'a>(
@@ -216,11 +225,11 @@ impl<'s, S: Sink> Walk<'s, S> {
 
     fn log_records<'a>(
         &mut self,
-        reader: &mut Reader<'a>,
+        mut reader: Reader<'a>,
         shared: &'a Shared<'a>,
     ) -> Result<(), Damage> {
         let mut attributes = Attributes::default();
-        each(reader, "logRecords", |reader| {
+        each(&mut reader, "logRecords", |reader| {
             let index = self.num_records;
             self.num_records = index.saturating_add(1);
             if reader.kind()? != Kind::Object {

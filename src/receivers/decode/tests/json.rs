@@ -4,6 +4,18 @@ use super::*;
 use crate::record::Level;
 
 #[test]
+fn control_characters_of_a_map_are_written_in_their_shortest_form() {
+    // As every JSON library writes them; the longer form would not be found by a search for it.
+    let text: String = (0..=0x7f).map(char::from).collect();
+    let body = format!(
+        r#"{{"kvlistValue":{{"values":[{{"key":{0},"value":{{"stringValue":{0}}}}}]}}}}"#,
+        serde_json::to_string(&text).unwrap()
+    );
+    let expected = serde_json::json!({ (text.as_str()): text }).to_string();
+    assert_eq!(message_of(&body), expected);
+}
+
+#[test]
 fn j_01_keys_in_camel_case_and_in_snake_case() {
     let camel = one(&format!(
         r#"{{"timeUnixNano":"{NOW}","observedTimeUnixNano":"1","severityNumber":13,"severityText":"W","traceId":"5b8efff798038103d269b633813fc60c","spanId":"eee19b7ec3c1b174","droppedAttributesCount":2,"eventName":"e","flags":1,"body":{{"arrayValue":{{"values":[{{"stringValue":"s"}},{{"intValue":1}},{{"doubleValue":1.5}},{{"boolValue":true}},{{"bytesValue":"AA=="}}]}}}}}}"#

@@ -1,6 +1,9 @@
 //! What the walkers make of bodies. Test names begin with the id of the requirement they check.
 
+mod abuse;
+mod collected;
 mod damage;
+mod expected;
 mod generate;
 mod json;
 mod mapping;
@@ -13,8 +16,10 @@ mod wire;
 use std::borrow::Cow;
 use std::time::Duration;
 
+use self::collected::{Collected, Row};
 use super::*;
-use crate::normalize::{Context, Limits};
+use crate::config::Digits;
+use crate::normalize::{Context, Limits, level_of_number, level_of_text};
 use crate::record::{Group, KeyValue, Receiver, Record, Sink};
 
 /// Receipt time of every request here: 2026-09-21T14:13:20Z.
@@ -36,19 +41,6 @@ fn context() -> Context {
     }
 }
 
-/// Keeps what it is given, each record with its group.
-#[derive(Debug, Default, PartialEq)]
-struct Collected {
-    group: Option<Group<'static>>,
-    rows: Vec<Row>,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-struct Row {
-    group: Group<'static>,
-    record: Record<'static>,
-}
-
 impl Row {
     fn attribute(&self, key: &str) -> Option<&str> {
         find(&self.record.attributes, key)
@@ -67,55 +59,6 @@ fn find<'l>(list: &'l [KeyValue<'static>], key: &str) -> Option<&'l str> {
     list.iter()
         .find(|(known, _)| known == key)
         .map(|(_, value)| value.as_ref())
-}
-
-fn owned(text: &str) -> Cow<'static, str> {
-    Cow::Owned(text.to_owned())
-}
-
-fn owned_list(list: &[KeyValue<'_>]) -> Vec<KeyValue<'static>> {
-    list.iter()
-        .map(|(key, value)| (owned(key), owned(value)))
-        .collect()
-}
-
-impl Sink for Collected {
-    fn group(&mut self, group: &Group<'_>) {
-        self.group = Some(Group {
-            service: owned(&group.service),
-            environment: owned(&group.environment),
-            scope_name: owned(&group.scope_name),
-            scope_version: owned(&group.scope_version),
-            resource: owned_list(&group.resource),
-            receiver: group.receiver,
-            received_at: group.received_at,
-        });
-    }
-
-    fn push(&mut self, record: &Record<'_>) {
-        let record = Record {
-            timestamp: record.timestamp,
-            level: record.level,
-            severity_number: record.severity_number,
-            severity_text: owned(&record.severity_text),
-            message: owned(&record.message),
-            trace_id: record.trace_id,
-            span_id: record.span_id,
-            trace_flags: record.trace_flags,
-            event_name: owned(&record.event_name),
-            attributes: owned_list(&record.attributes),
-        };
-        let mut keys: Vec<_> = record.attributes.iter().map(|(key, _)| key).collect();
-        keys.sort_unstable();
-        keys.dedup();
-        assert_eq!(keys.len(), record.attributes.len(), "keys are unique");
-        assert!(keys.iter().all(|key| !key.is_empty()), "keys are not empty");
-        let group = self
-            .group
-            .clone()
-            .expect("a group comes before its records");
-        self.rows.push(Row { group, record });
-    }
 }
 
 /// The three walkers have one shape.

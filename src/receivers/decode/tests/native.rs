@@ -310,6 +310,24 @@ fn deep_objects_end_as_json() {
 }
 
 #[test]
+fn lines_that_stay_open_do_not_cost_the_last_one() {
+    let body = "{\"message\":\n".repeat(40) + r#"{"message":"last"}"#;
+    let (outcome, rows) = run(NATIVE, body).unwrap();
+    assert_eq!((rows.len(), outcome.rejected), (1, 40));
+    assert_eq!(rows[0].message(), "last");
+}
+
+#[test]
+fn a_body_of_open_lines_is_given_up_in_time() {
+    let body = "[{\"a\":\n".repeat(500_000);
+    let started = std::time::Instant::now();
+    let error = run(NATIVE, body).unwrap_err();
+    assert!(matches!(error, DecodeError::Damaged { .. }));
+    // Read anew for each of its lines it would be 900 GB.
+    assert!(started.elapsed() < Duration::from_secs(10));
+}
+
+#[test]
 fn bodies_of_many_shapes() {
     for body in [
         r#"{"message":"a"},{"message":"b"}"#,

@@ -5,7 +5,7 @@ use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue};
 use opentelemetry_proto::tonic::logs::v1::{LogRecord, ResourceLogs, ScopeLogs};
 
-use super::oracle::json_string;
+use super::expected::json_string;
 
 /// How a sender writes JSON.
 #[derive(Debug, Clone, Copy)]

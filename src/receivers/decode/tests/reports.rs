@@ -6,7 +6,7 @@ use prost::Message;
 use super::*;
 
 /// Length-delimited field.
-fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
+pub(super) fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
     let mut out = vec![number << 3 | 2];
     prost::encoding::encode_varint(bytes.len() as u64, &mut out);
     out.extend_from_slice(bytes);
@@ -22,7 +22,7 @@ fn record(any_value: &[u8]) -> Vec<u8> {
     out
 }
 
-fn export(records: &[Vec<u8>]) -> Vec<u8> {
+pub(super) fn export(records: &[Vec<u8>]) -> Vec<u8> {
     let service = [field(1, b"service.name"), field(2, &field(1, b"demo"))].concat();
     let scope_logs: Vec<u8> = records.iter().flat_map(|record| field(2, record)).collect();
     field(

@@ -1,0 +1,53 @@
+//! Frames being filled, without the task that seals them.
+
+use super::commit::Shared;
+use super::*;
+use crate::record::{Group, Receiver, Record, Sink};
+
+fn shared() -> Shared {
+    Shared::new(&config::Intake::default())
+}
+
+/// Puts records into a builder whose resource of 4 KiB each of them repeats.
+fn expanding(num_records: usize) -> impl Fn(&mut BlockBuilder) -> Result<((), Option<Ticket>), ()> {
+    move |builder| {
+        builder.group(&Group {
+            service: "s".into(),
+            environment: "".into(),
+            scope_name: "".into(),
+            scope_version: "".into(),
+            resource: vec![("key".into(), "v".repeat(4 << 10).into())],
+            receiver: Receiver::Json,
+            received_at: 0,
+        });
+        for _ in 0..num_records {
+            builder.push(&Record::default());
+        }
+        Ok(((), None))
+    }
+}
+
+#[test]
+fn what_records_grow_to_counts_against_the_budget() {
+    let (shared, budget) = (shared(), Budget::new(1 << 20));
+    let first = shared.add_to_open(budget.take(100).unwrap(), expanding(100));
+    assert!(first.is_ok());
+    assert!(budget.used() > 100 * (4 << 10), "{}", budget.used());
+    let refused = shared.add_to_open(budget.take(100).unwrap(), expanding(200));
+    assert!(matches!(refused, Err(AddError::Intake(Error::Busy { .. }))));
+    let refused = shared.add_own(budget.take(100).unwrap(), expanding(200));
+    assert!(matches!(refused, Err(AddError::Intake(Error::Busy { .. }))));
+    // Nothing of the refused ones stays, neither bytes nor records.
+    assert!(budget.used() < 101 * (5 << 10), "{}", budget.used());
+    let second = shared.add_to_open(budget.take(100).unwrap(), expanding(50));
+    assert_eq!(second.map(|added| added.num_records).ok(), Some(50));
+}
+
+#[test]
+fn a_request_alone_may_grow_beyond_the_budget() {
+    let (shared, budget) = (shared(), Budget::new(1 << 20));
+    let large = shared.add_own(budget.take(100 << 10).unwrap(), expanding(300));
+    assert_eq!(large.map(|added| added.num_records).ok(), Some(300));
+    assert!(budget.used() > 1 << 20);
+    assert!(budget.take(1).is_err());
+}
