@@ -48,6 +48,11 @@ impl ApiError {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", text).retry_after(2)
     }
 
+    /// What went wrong, in words.
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
     /// Says what would help.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {

@@ -7,6 +7,8 @@
 
 mod auth;
 mod error;
+mod explore;
+mod export;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod host;
@@ -28,6 +30,7 @@ use axum::routing::{get, post};
 use futures_util::future::BoxFuture;
 
 pub use error::ApiError;
+pub use explore::{Buckets, Context, Counted, Histogram};
 pub(crate) use host::named as named_host;
 pub use search::{Order, Position, SearchBackend, SearchError, SearchPage, SearchQuery};
 pub use status::{Meta, Ports, Status, StoreStatus};
@@ -93,11 +96,17 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 pub fn router(state: ApiState) -> Router {
     let answers = Router::new()
         .route("/api/logs", get(search::get))
+        .route("/api/logs/histogram", get(explore::histogram))
+        .route("/api/logs/{id}", get(explore::record))
+        .route("/api/logs/{id}/context", get(explore::context))
+        .route("/api/fields", get(explore::fields))
+        .route("/api/fields/{name}/values", get(explore::values))
         .route("/api/status", get(status::status))
         .route("/api/meta", get(status::meta))
         .layer(from_fn(time_out));
     let readers = answers
         .route("/api/logs/stream", get(stream::get))
+        .route("/api/logs/export", get(export::get))
         .route_layer(from_fn_with_state(state.clone(), auth::require))
         .route("/api/session", post(auth::sign_in).delete(auth::sign_out))
         .merge(crate::web::router())

@@ -9,6 +9,7 @@ use futures_util::future::BoxFuture;
 use http::{HeaderValue, header};
 use serde_json::{Value, json};
 
+use super::explore::{Buckets, Context, Counted, Histogram};
 use super::params::Params;
 use super::{ApiError, ApiState};
 use crate::live::StoredRecord;
@@ -105,6 +106,27 @@ pub enum SearchError {
 pub trait SearchBackend: Send + Sync {
     /// Answers one page. Dropping the future cancels the search.
     fn search(&self, query: SearchQuery) -> BoxFuture<'_, Result<SearchPage, SearchError>>;
+
+    /// One whole record; its event time, where known, says where to look.
+    fn record(
+        &self,
+        id: u64,
+        timestamp: Option<i64>,
+    ) -> BoxFuture<'_, Result<Option<StoredRecord>, SearchError>>;
+
+    /// The records around another, oldest first and without it.
+    fn context(&self, context: Context) -> BoxFuture<'_, Result<Vec<StoredRecord>, SearchError>>;
+
+    /// Counts records by time and level.
+    fn histogram(&self, buckets: Buckets) -> BoxFuture<'_, Result<Histogram, SearchError>>;
+
+    /// The most common values of a field, or fields where none is named, that begin with `prefix`.
+    fn values(
+        &self,
+        query: SearchQuery,
+        field: Option<String>,
+        prefix: String,
+    ) -> BoxFuture<'_, Result<Counted, SearchError>>;
 }
 
 impl From<SearchError> for ApiError {

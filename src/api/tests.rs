@@ -25,6 +25,31 @@ impl SearchBackend for OnePage {
         *self.asked.lock().unwrap() = Some(query);
         Box::pin(async { Ok(self.page.clone()) })
     }
+
+    fn record(
+        &self,
+        _: u64,
+        _: Option<i64>,
+    ) -> BoxFuture<'_, Result<Option<StoredRecord>, SearchError>> {
+        Box::pin(async { Ok(self.page.records.first().cloned()) })
+    }
+
+    fn context(&self, _: Context) -> BoxFuture<'_, Result<Vec<StoredRecord>, SearchError>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
+    fn histogram(&self, _: Buckets) -> BoxFuture<'_, Result<Histogram, SearchError>> {
+        Box::pin(async { Ok(Histogram::default()) })
+    }
+
+    fn values(
+        &self,
+        _: SearchQuery,
+        _: Option<String>,
+        _: String,
+    ) -> BoxFuture<'_, Result<Counted, SearchError>> {
+        Box::pin(async { Ok(Counted::default()) })
+    }
 }
 
 struct Server {

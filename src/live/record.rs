@@ -14,6 +14,25 @@ const VALUE_LIMIT: usize = 4 << 10;
 /// Most bytes of keys and values shown of attributes, and again of the resource.
 const MAP_LIMIT: usize = 32 << 10;
 
+/// Most bytes of a record's parts.
+struct Limits {
+    message: usize,
+    value: usize,
+    map: usize,
+}
+
+const SHOWN: Limits = Limits {
+    message: MESSAGE_LIMIT,
+    value: VALUE_LIMIT,
+    map: MAP_LIMIT,
+};
+
+const WHOLE: Limits = Limits {
+    message: usize::MAX,
+    value: usize::MAX,
+    map: usize::MAX,
+};
+
 /// The fields of one record, its maps aside.
 #[derive(Debug, Clone, Copy, Default)]
 struct Fields<'a> {
@@ -77,8 +96,17 @@ pub struct StoredRecord {
 }
 
 impl StoredRecord {
-    /// Writes the record as one JSON object without a line break.
+    /// Writes the record as one JSON object without a line break, cut to what a page shows.
     pub fn write_json(&self, out: &mut Vec<u8>) {
+        self.write(out, &SHOWN);
+    }
+
+    /// As [`StoredRecord::write_json`], but whole.
+    pub fn write_whole_json(&self, out: &mut Vec<u8>) {
+        self.write(out, &WHOLE);
+    }
+
+    fn write(&self, out: &mut Vec<u8>, limits: &Limits) {
         let fields = Fields {
             id: self.id,
             timestamp: self.timestamp,
@@ -99,6 +127,7 @@ impl StoredRecord {
         };
         write_record(
             out,
+            limits,
             &fields,
             self.attributes
                 .iter()
@@ -128,12 +157,13 @@ pub(super) fn write_row(out: &mut Vec<u8>, row: &Row<'_>) {
         receiver: row.receiver().as_str(),
         received_at: row.received_at(),
     };
-    write_record(out, &fields, row.attributes(), row.resource());
+    write_record(out, &SHOWN, &fields, row.attributes(), row.resource());
 }
 
 /// Writes one record as one JSON object without a line break.
 fn write_record<'a>(
     out: &mut Vec<u8>,
+    limits: &Limits,
     fields: &Fields<'_>,
     attributes: impl Iterator<Item = (&'a str, &'a str)>,
     resource: impl Iterator<Item = (&'a str, &'a str)>,
@@ -150,7 +180,7 @@ fn write_record<'a>(
     write_field(out, "severity_text", fields.severity_text);
     write_field(out, "service", fields.service);
     write_field(out, "environment", fields.environment);
-    let message = head(fields.message, MESSAGE_LIMIT);
+    let message = head(fields.message, limits.message);
     write_field(out, "message", message);
     write_field(out, "trace_id", fields.trace_id);
     write_field(out, "span_id", fields.span_id);
@@ -160,8 +190,8 @@ fn write_record<'a>(
     write_field(out, "scope_version", fields.scope_version);
     write_field(out, "receiver", fields.receiver);
     write_number(out, "received_at", fields.received_at);
-    let mut cut = write_map(out, "attributes", attributes);
-    cut |= write_map(out, "resource", resource);
+    let mut cut = write_map(out, limits, "attributes", attributes);
+    cut |= write_map(out, limits, "resource", resource);
     if message.len() < fields.message.len() {
         cut = true;
         let length = i64::try_from(fields.message.len()).unwrap_or(i64::MAX);
@@ -190,14 +220,15 @@ fn write_field(out: &mut Vec<u8>, name: &str, value: &str) {
 /// Writes a map and says whether something of it was cut.
 fn write_map<'a>(
     out: &mut Vec<u8>,
+    limits: &Limits,
     name: &str,
     pairs: impl Iterator<Item = (&'a str, &'a str)>,
 ) -> bool {
     let mut cut = false;
-    let mut room = MAP_LIMIT;
+    let mut room = limits.map;
     let mut first = true;
     for (key, value) in pairs {
-        let shown = head(value, VALUE_LIMIT);
+        let shown = head(value, limits.value);
         let size = key.len() + shown.len();
         if size > room {
             cut = true;

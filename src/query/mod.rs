@@ -60,7 +60,7 @@ pub use fault::{Fault, Hint};
 pub use levels::LevelSet;
 use needle::Needle;
 pub use tree::Column;
-use tree::{Expr, Field, Test};
+use tree::{Expr, Field, Scope, Test};
 
 /// Longest query, in bytes.
 pub const MAX_BYTES: usize = 4 << 10;
@@ -137,6 +137,15 @@ impl Query {
         Query::of(Expr::Field(
             Field::Column(column),
             Test::OneOf(values.collect()),
+        ))
+    }
+
+    /// Records whose resource has this attribute.
+    #[must_use]
+    pub fn resource(key: &str, value: &str) -> Query {
+        Query::of(Expr::Field(
+            Field::Attribute(Scope::Resource, key.to_owned()),
+            Test::OneOf(vec![glob::Glob::exact(value)]),
         ))
     }
 

@@ -159,7 +159,8 @@ impl Expr {
 
 impl Column {
     /// The column that a query names so.
-    pub(super) fn from_name(name: &str) -> Option<Column> {
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Column> {
         Some(match name {
             "service" => Column::Service,
             "environment" | "env" => Column::Environment,

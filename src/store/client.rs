@@ -140,12 +140,16 @@ impl Client {
             let mut insert = client.insert_formatted_with(sql);
             let pieces = pieces.clone();
             async move {
+                let mut sent = Ok(());
                 for piece in pieces {
-                    // The error of a piece is the insert's: after it the end has nothing to say, and
-                    // says that all is well.
-                    insert.send(piece).await?;
+                    sent = insert.send(piece).await;
+                    if sent.is_err() {
+                        break;
+                    }
                 }
-                insert.end().await.map(|()| Bytes::new())
+                // The end says why nobody takes the pieces any more, unless that was said already: then
+                // it says that all is well, and nothing is.
+                insert.end().await.and(sent).map(|()| Bytes::new())
             }
         });
         answer.await.map(drop)
@@ -220,6 +224,9 @@ impl Client {
         };
         match timeout(within, asked).await {
             Ok(Ok(answer)) => {
+                if line.heard.head().is_none() {
+                    return Err(Error::Connection("no answer was heard".to_owned()));
+                }
                 if let Some(error) = exception_behind(&answer, &line.heard) {
                     return Err(error);
                 }

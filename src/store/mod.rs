@@ -7,12 +7,14 @@ mod backfill;
 mod client;
 mod condition;
 mod error;
+mod explore;
 mod heard;
 mod line;
 mod param;
 mod reader;
 mod schema;
 mod select;
+mod windows;
 mod writer;
 
 pub use backfill::StoreBackfill;

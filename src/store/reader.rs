@@ -1,15 +1,20 @@
 //! Searches the records: page by page, one record, and what comes after a cursor.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
 
 use super::condition::Where;
+use super::explore::search_error;
 use super::schema::Schema;
 use super::select::{COLUMNS, parse};
+use super::windows::{now_ns, windows};
 use super::{Client, Error, Kind, Param};
-use crate::api::{Order, Position, SearchBackend, SearchError, SearchPage, SearchQuery};
+use crate::api::{
+    Buckets, Context, Counted, Histogram, Order, Position, SearchBackend, SearchError, SearchPage,
+    SearchQuery,
+};
 use crate::config::Config;
 use crate::frame::ID_STEP;
 use crate::live::{Cursor, StoredRecord, node_of};
@@ -40,8 +45,8 @@ impl Default for ReaderLimits {
 #[derive(Debug, Clone)]
 pub struct Reader {
     client: Client,
-    table: String,
-    limits: ReaderLimits,
+    pub(super) table: String,
+    pub(super) limits: ReaderLimits,
 }
 
 impl Reader {
@@ -55,10 +60,11 @@ impl Reader {
         }
     }
 
-    /// One page of records in the order of `(timestamp, id)`.
+    /// One page of records in the order of `(timestamp, id)`. The search goes from its beginning in
+    /// growing windows of time; where it runs into a limit, it answers what it has and how far it came.
     ///
     /// # Errors
-    /// When ClickHouse does not answer, or the search ran into its limits.
+    /// When ClickHouse does not answer.
     pub async fn page(&self, query: &SearchQuery) -> Result<SearchPage, Error> {
         let limit = query.limit.clamp(1, 1_000);
         let direction = match query.order {
@@ -66,26 +72,52 @@ impl Reader {
             Order::Oldest => "ASC",
         };
         let order = format!("l.timestamp {direction}, l.id {direction}");
-        // One more than asked for tells whether there is more.
-        let mut records = self.select(conditions(query), &order, limit + 1).await?;
-        let has_more = records.len() > limit;
-        records.truncate(limit);
-        Ok(SearchPage {
-            records,
-            has_more,
-            searched_to: None,
+        let end = Instant::now() + self.limits.time;
+        let mut page = SearchPage {
             complete: true,
-        })
+            ..SearchPage::default()
+        };
+        for window in windows(query, now_ns()) {
+            // One more than asked for tells whether there is more.
+            let missing = limit + 1 - page.records.len();
+            let left = end.saturating_duration_since(Instant::now());
+            let found = self.select(conditions(&window), &order, missing, left);
+            match found.await {
+                Ok(found) => page.records.extend(found),
+                Err(error) if matches!(error.kind(), Kind::Limit | Kind::Memory) => {
+                    page.complete = false;
+                    page.searched_to = match query.order {
+                        Order::Newest => window.to,
+                        Order::Oldest => window.from,
+                    };
+                    return Ok(page);
+                }
+                Err(error) => return Err(error),
+            }
+            if page.records.len() > limit {
+                page.has_more = true;
+                page.records.truncate(limit);
+                break;
+            }
+        }
+        Ok(page)
     }
 
-    /// The record with this id.
+    /// The record with this id. Its event time, where known, says where to look.
     ///
     /// # Errors
     /// As [`Reader::page`].
-    pub async fn by_id(&self, id: u64) -> Result<Option<StoredRecord>, Error> {
+    pub async fn by_id(
+        &self,
+        id: u64,
+        timestamp: Option<i64>,
+    ) -> Result<Option<StoredRecord>, Error> {
         let mut condition = Where::default();
         condition.with("l.id = {}", "UInt64", |name| Param::number(name, id));
-        let mut found = self.select(condition, "l.id", 1).await?;
+        if let Some(timestamp) = timestamp {
+            time(&mut condition, "l.timestamp = {}", timestamp);
+        }
+        let mut found = self.select(condition, "l.id", 1, self.limits.time).await?;
         Ok(found.pop())
     }
 
@@ -119,7 +151,7 @@ impl Reader {
         condition.condition(format!("({})", ranges.join(" OR ")));
         condition.query(query);
         let order = if after.is_some() { "l.id" } else { "l.id DESC" };
-        self.select(condition, order, limit).await
+        self.select(condition, order, limit, self.limits.time).await
     }
 
     /// The last id of each node that the store holds.
@@ -135,7 +167,7 @@ impl Reader {
             "SELECT toString(max(id)) AS last FROM {} GROUP BY id % {ID_STEP} FORMAT JSONEachRow",
             self.table
         );
-        let answer = self.run(&sql, &[]).await?;
+        let answer = self.run(&sql, &[], self.limits.time).await?;
         let mut cursor = Cursor::default();
         for line in answer.split(|byte| *byte == b'\n') {
             if let Ok(Last { last }) = serde_json::from_slice(line)
@@ -160,6 +192,7 @@ impl Reader {
         condition: Where,
         order: &str,
         limit: usize,
+        within: Duration,
     ) -> Result<Vec<StoredRecord>, Error> {
         let (condition, params) = condition.finish();
         let sql = format!(
@@ -167,11 +200,16 @@ impl Reader {
              FORMAT JSONEachRow",
             self.table
         );
-        parse(&self.run(&sql, &params).await?)
+        parse(&self.run(&sql, &params, within).await?)
     }
 
-    async fn run(&self, sql: &str, params: &[Param]) -> Result<bytes::Bytes, Error> {
-        let seconds = self.limits.time.as_secs().max(1).to_string();
+    pub(super) async fn run(
+        &self,
+        sql: &str,
+        params: &[Param],
+        time: Duration,
+    ) -> Result<bytes::Bytes, Error> {
+        let seconds = format!("{:.1}", time.as_secs_f64().max(0.1));
         let memory = self.limits.memory.to_string();
         let rows = self.limits.rows.to_string();
         let settings = [
@@ -184,32 +222,31 @@ impl Reader {
             ("query_plan_optimize_lazy_materialization", "1"),
         ];
         // Somewhat more than the server's own limit, whose error says more.
-        let within = self.limits.time + Duration::from_secs(5);
+        let within = time + Duration::from_secs(5);
         self.client.select(sql, &settings, params, within).await
     }
 }
 
+/// Adds a condition on a time in nanoseconds since the epoch.
+pub(super) fn time(condition: &mut Where, sql: &str, at: i64) {
+    let sql = sql.replace("{}", "fromUnixTimestamp64Nano({}, 'UTC')");
+    condition.with(&sql, "Int64", |name| Param::number(name, at));
+}
+
 /// The conditions of a page.
-fn conditions(query: &SearchQuery) -> Where {
+pub(super) fn conditions(query: &SearchQuery) -> Where {
     let mut condition = Where::default();
-    let time = |sql: &str, at: i64, condition: &mut Where| {
-        let sql = sql.replace("{}", "fromUnixTimestamp64Nano({}, 'UTC')");
-        condition.with(&sql, "Int64", |name| Param::number(name, at));
-    };
     if let Some(from) = query.from {
-        time("l.timestamp >= {}", from, &mut condition);
+        time(&mut condition, "l.timestamp >= {}", from);
     }
     if let Some(to) = query.to {
-        time("l.timestamp < {}", to, &mut condition);
+        time(&mut condition, "l.timestamp < {}", to);
     }
     for (place, sign) in [(query.before, "<"), (query.after, ">")] {
         if let Some(Position { timestamp, id }) = place {
             // The first condition is implied by the second, and is the one the primary key reads.
-            time(
-                &format!("l.timestamp {sign}= {{}}"),
-                timestamp,
-                &mut condition,
-            );
+            let sql = format!("l.timestamp {sign}= {{}}");
+            time(&mut condition, &sql, timestamp);
             let sql = format!(
                 "(l.timestamp != fromUnixTimestamp64Nano({timestamp}, 'UTC') OR l.id {sign} {{}})"
             );
@@ -223,11 +260,46 @@ fn conditions(query: &SearchQuery) -> Where {
 impl SearchBackend for Reader {
     fn search(&self, query: SearchQuery) -> BoxFuture<'_, Result<SearchPage, SearchError>> {
         Box::pin(async move {
-            let page = self.page(&query).await;
-            page.map_err(|error| match error.kind() {
-                Kind::Limit | Kind::Memory => SearchError::TooLarge(error.to_string()),
-                _ => SearchError::Unavailable(error.to_string()),
-            })
+            self.page(&query)
+                .await
+                .map_err(|error| search_error(&error))
+        })
+    }
+
+    fn record(
+        &self,
+        id: u64,
+        timestamp: Option<i64>,
+    ) -> BoxFuture<'_, Result<Option<StoredRecord>, SearchError>> {
+        Box::pin(async move {
+            let found = self.by_id(id, timestamp).await;
+            found.map_err(|error| search_error(&error))
+        })
+    }
+
+    fn context(&self, context: Context) -> BoxFuture<'_, Result<Vec<StoredRecord>, SearchError>> {
+        Box::pin(async move {
+            let around = self.around(&context).await;
+            around.map_err(|error| search_error(&error))
+        })
+    }
+
+    fn histogram(&self, buckets: Buckets) -> BoxFuture<'_, Result<Histogram, SearchError>> {
+        Box::pin(async move {
+            let counted = self.count(&buckets).await;
+            counted.map_err(|error| search_error(&error))
+        })
+    }
+
+    fn values(
+        &self,
+        query: SearchQuery,
+        field: Option<String>,
+        prefix: String,
+    ) -> BoxFuture<'_, Result<Counted, SearchError>> {
+        Box::pin(async move {
+            let counted = self.most_common(&query, field.as_deref(), &prefix).await;
+            counted.map_err(|error| search_error(&error))
         })
     }
 }

@@ -8,6 +8,7 @@ mod clients;
 mod command_line;
 mod crash;
 mod engine;
+mod explore;
 mod frame_clickhouse;
 mod otlp_connection;
 mod otlp_grpc;

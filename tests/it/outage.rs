@@ -77,7 +77,7 @@ fn with_everything_away_memory_is_bounded_and_senders_are_told_in_time() {
     redis.kill();
     let body = format!(r#"{{"message":"{}"}}"#, "x".repeat(1 << 20));
     let (refused, slowest) = (AtomicU64::new(0), AtomicU64::new(0));
-    let before = resident_mib(&daemon);
+    let before = daemon.memory_kib("VmRSS");
     std::thread::scope(|scope| {
         for _ in 0..32 {
             scope.spawn(|| {
@@ -94,7 +94,7 @@ fn with_everything_away_memory_is_bounded_and_senders_are_told_in_time() {
             });
         }
     });
-    let grown = resident_mib(&daemon).saturating_sub(before);
+    let grown = daemon.memory_kib("VmRSS").saturating_sub(before) / 1024;
     assert_eq!(refused.load(Ordering::Relaxed), 192);
     let slowest = slowest.load(Ordering::Relaxed);
     assert!(slowest < 4500, "the slowest answer took {slowest} ms");
@@ -106,16 +106,6 @@ fn with_everything_away_memory_is_bounded_and_senders_are_told_in_time() {
         daemon.sql("SELECT count() > 0 FROM logs WHERE message = 'after'"),
         [["1"]]
     );
-}
-
-fn resident_mib(daemon: &Daemon) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", daemon.pid())).unwrap();
-    let line = status
-        .lines()
-        .find(|line| line.starts_with("VmRSS:"))
-        .unwrap();
-    let kib: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
-    kib / 1024
 }
 
 /// Case: two SIGTERM while the store is away and the first stop waits for it. The second ends the

@@ -450,7 +450,7 @@ async fn words_and_trace_ids_read_few_granules() {
             || if(number = 77777, ', Timeouts ahead', ''), lower(hex(sipHash128(number)))
         FROM numbers(400000)";
     client.execute(fill).await.unwrap();
-    let trace_id = query(&client, "SELECT lower(hex(sipHash128(77777)))").await;
+    let trace_id = query(&client, "SELECT lower(hex(sipHash128(toUInt64(77777))))").await;
     for text in [
         "timeoutS",
         "\"ms, timeouts\"",

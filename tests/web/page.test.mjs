@@ -175,7 +175,7 @@ test('the filter is in the URL, and Back undoes it', async () => {
   await until('two rows', async () => (await messages(page)).join() === 'Alpha one,alpha two');
   await page.selectOption('#level', 'warn');
   await until('one row', async () => (await messages(page)).join() === 'Alpha one');
-  assert.equal(new URL(page.url()).search, `?text=ALPHA&min_level=warn&service=${name}`);
+  assert.equal(new URL(page.url()).search, `?q=ALPHA&min_level=warn&service=${name}`);
   await page.reload();
   await until('one row after a reload', async () => (await messages(page)).join() === 'Alpha one');
   assert.equal(await page.locator('#text').inputValue(), 'ALPHA');
@@ -183,6 +183,21 @@ test('the filter is in the URL, and Back undoes it', async () => {
   await until('two rows again', async () => (await messages(page)).join() === 'Alpha one,alpha two');
   await page.goBack();
   await until('three rows again', async () => (await rows(page)).length === 3);
+});
+
+test('the box speaks the query language, and says what it could not read', async () => {
+  const name = service();
+  const { page, offences } = await open(browser, { query: `?q=service:${name}` });
+  await send([line(name, 'one', { status: 500 }), line(name, 'two (half', { status: 404 }), line(name, 'three', { level: 'error' })]);
+  await until('three rows', async () => (await rows(page)).length === 3);
+  await page.fill('#text', `service:${name} (status>=500 OR level:error)`);
+  await until('two rows', async () => (await messages(page)).join() === 'one,three');
+  await page.fill('#text', 'two (half');
+  await until('one row', async () => (await messages(page)).join() === 'two (half');
+  await until('it says why', async () => /^searched as text · a bracket is not closed/.test(await page.locator('#understood').textContent()));
+  await page.fill('#text', `service:${name} level=error`);
+  await until('a hint', async () => (await page.locator('#understood').textContent()) === 'did you mean level:error');
+  assert.deepEqual(offences, []);
 });
 
 test('keys move through the lines and open them', async () => {

@@ -97,6 +97,9 @@ function showFollow() {
 function showStatus() {
   const state = $('state');
   state.dataset.state = status.state;
+  const about = words.queryWords(status.hello?.q);
+  $('understood').hidden = !about;
+  if ($('understood').textContent !== about) $('understood').textContent = about;
   const text = words.stateWords(status, Date.now());
   if ($('state-word').textContent !== text) $('state-word').textContent = text;
   $('figures').textContent = words.figures(status);

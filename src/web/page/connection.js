@@ -55,7 +55,7 @@ export class Connection {
   hello(data) {
     clearTimeout(this.timers.hello);
     this.failures = 0;
-    this.status.hello = { cursor: data.cursor, version: data.version };
+    this.status.hello = { cursor: data.cursor, version: data.version, q: data.q };
     this.status.rateLimit = data.limits?.rate;
     this.set(this.status.state === 'buffered' ? 'buffered' : 'live');
   }

@@ -1,6 +1,6 @@
-// The filter: four controls, kept in the page's URL under the names that the API has for them.
+// The query and its shorthands: four controls, kept in the page's URL under the names that the API has for them.
 
-const NAMES = ['text', 'min_level', 'service', 'environment'];
+const NAMES = ['q', 'min_level', 'service', 'environment'];
 const TYPING_MS = 300;
 
 export class Filters {
@@ -14,7 +14,7 @@ export class Filters {
       clearTimeout(this.typing);
       this.typing = setTimeout(() => this.apply(), TYPING_MS);
     });
-    clear.addEventListener('click', () => this.set({ text: '', min_level: '', service: '', environment: '' }));
+    clear.addEventListener('click', () => this.set({ q: '', min_level: '', service: '', environment: '' }));
     addEventListener('popstate', () => { this.read(); this.changed(); });
     this.read();
   }
@@ -32,7 +32,7 @@ export class Filters {
   get params() {
     const params = new URLSearchParams();
     for (const name of NAMES) {
-      const value = name === 'text' ? this.field(name).value : this.field(name).value.trim();
+      const value = name === 'q' ? this.field(name).value : this.field(name).value.trim();
       if (value) params.set(name, value);
     }
     return params;

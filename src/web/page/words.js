@@ -96,3 +96,11 @@ export const KEYS = [
   ['g, Home', 'oldest line loaded'], ['j k ↓ ↑', 'move by a line'], ['Enter →', 'open the line'], ['←', 'close it'],
   ['e E', 'next, previous error'], ['Y', 'copy the line as JSON'], ['w', 'wrap long lines'], ['?', 'these keys'],
 ];
+
+/** What there is to say about a query: why it was taken as text, or what may have been meant. */
+export function queryWords(q) {
+  const fault = q?.searched_as_text;
+  if (fault) return `searched as text · ${fault.text}${fault.hint ? ` · ${fault.hint}` : ''}`;
+  const instead = q?.hints?.map((hint) => hint.instead).join(' or ');
+  return instead ? `did you mean ${instead}` : '';
+}
