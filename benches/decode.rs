@@ -1,10 +1,10 @@
 //! Speed of the walkers over one request, against prost and serde_json decoding the same bytes.
 //!
-//! `cargo run --release --example decode [part of a line's name]`
+//! `cargo bench --bench decode [-- part of a name]`
 
 use std::hint::black_box;
-use std::time::{Duration, Instant};
 
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, InstrumentationScope, KeyValue};
@@ -13,11 +13,12 @@ use opentelemetry_proto::tonic::resource::v1::Resource;
 use prost::Message;
 use watchtower::config::Config;
 use watchtower::normalize::Context;
-use watchtower::receivers::decode::{decode_json, decode_native, decode_protobuf};
+use watchtower::receivers::decode::{
+    DecodeError, Outcome, decode_json, decode_native, decode_protobuf,
+};
 use watchtower::record::{Group, Receiver, Record, Sink};
 
 const NOW: i64 = 1_790_000_000_000_000_000;
-const RUN: Duration = Duration::from_millis(800);
 
 /// Counts, so that only reading is measured.
 #[derive(Default)]
@@ -37,11 +38,7 @@ impl Sink for Counter {
     }
 }
 
-fn main() -> std::io::Result<()> {
-    use std::io::Write;
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "{:48} {:>12} {:>10}", "", "records/s", "MB/s")?;
-    let only = std::env::args().nth(1).unwrap_or_default();
+fn decode(criterion: &mut Criterion) {
     let context = Context::new(Receiver::OtlpHttp, NOW, &Config::default());
     for (name, num_records, num_attributes) in [
         ("1,000 records, 8 attributes", 1000, 8),
@@ -49,58 +46,49 @@ fn main() -> std::io::Result<()> {
         ("1 record, 8 attributes", 1, 8),
     ] {
         let request = request(num_records, num_attributes);
-        let body = request.encode_to_vec();
-        let mut line = |what: &str, bytes: usize, run: &dyn Fn()| {
-            let name = format!("{name}: {what}");
-            if !name.contains(&only) {
-                return Ok(());
-            }
-            let rate = measure(num_records, run);
-            let megabytes = rate * bytes as f64 / num_records as f64 / 1e6;
-            writeln!(out, "{name:48} {rate:>12.0} {megabytes:>10.0}")
-        };
-        line("prost", body.len(), &|| {
-            black_box(ExportLogsServiceRequest::decode(black_box(&*body)).is_ok());
-        })?;
-        line("protobuf", body.len(), &|| {
-            let mut sink = Counter::default();
-            black_box(decode_protobuf(black_box(&body), &context, &mut sink).is_ok());
-            assert_eq!(black_box(sink).records, num_records);
-        })?;
-        let json = json(&request);
-        line("serde_json::Value", json.len(), &|| {
-            let value = serde_json::from_slice::<serde_json::Value>(black_box(json.as_bytes()));
-            black_box(value.is_ok());
-        })?;
-        line("json", json.len(), &|| {
-            let mut sink = Counter::default();
-            black_box(decode_json(black_box(json.as_bytes()), &context, &mut sink).is_ok());
-            assert_eq!(black_box(sink).records, num_records);
-        })?;
-        let lines = native(&request);
-        line("native", lines.len(), &|| {
-            let mut sink = Counter::default();
-            black_box(decode_native(black_box(lines.as_bytes()), &context, &mut sink).is_ok());
-            assert_eq!(black_box(sink).records, num_records);
-        })?;
+        let (body, json, lines) = (request.encode_to_vec(), json(&request), native(&request));
+        let mut group = criterion.benchmark_group(name);
+        group.throughput(Throughput::Elements(num_records as u64));
+        group.bench_function("prost", |bencher| {
+            bencher.iter(|| ExportLogsServiceRequest::decode(black_box(&*body)).is_ok());
+        });
+        group.bench_function("protobuf", |bencher| {
+            bencher.iter(|| {
+                counted(num_records, |sink| {
+                    decode_protobuf(black_box(&body), &context, sink)
+                })
+            });
+        });
+        group.bench_function("serde_json::Value", |bencher| {
+            bencher.iter(|| serde_json::from_str::<serde_json::Value>(black_box(&json)).is_ok());
+        });
+        group.bench_function("json", |bencher| {
+            bencher.iter(|| {
+                counted(num_records, |sink| {
+                    decode_json(black_box(json.as_bytes()), &context, sink)
+                })
+            });
+        });
+        group.bench_function("native", |bencher| {
+            bencher.iter(|| {
+                counted(num_records, |sink| {
+                    decode_native(black_box(lines.as_bytes()), &context, sink)
+                })
+            });
+        });
+        group.finish();
     }
-    Ok(())
 }
 
-/// Records a second, the best of many runs.
-fn measure(num_records: usize, run: &dyn Fn()) -> f64 {
-    let end = Instant::now() + RUN;
-    let mut best = Duration::MAX;
-    while Instant::now() < end {
-        let repeat = (2000 / num_records).max(1);
-        let start = Instant::now();
-        for _ in 0..repeat {
-            run();
-        }
-        best = best.min(start.elapsed() / u32::try_from(repeat).unwrap_or(1));
-    }
-    num_records as f64 / best.as_secs_f64()
+/// Runs a walker, which must find every record.
+fn counted(num_records: usize, walk: impl FnOnce(&mut Counter) -> Result<Outcome, DecodeError>) {
+    let mut sink = Counter::default();
+    black_box(walk(&mut sink).is_ok());
+    assert_eq!(black_box(sink).records, num_records);
 }
+
+criterion_group!(benches, decode);
+criterion_main!(benches);
 
 fn text(value: &str) -> Option<AnyValue> {
     Some(AnyValue {
