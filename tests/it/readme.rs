@@ -118,6 +118,7 @@ impl Place {
             // Into a pipe, with the names of the columns.
             ["watchtower", "sql", "QUERY"] => self.prints(command, "plus(40, 2)\n42\n"),
             ["watchtower", "sql", ..] => self.prints(command, "shop"),
+            ["watchtower", "queue", "ls"] => self.prints(command, "dead letters"),
             ["watchtower", "check", .., "--print"] => self.prints(command, "retention"),
             ["watchtower", "check", ..] => self.prints(command, ""),
             // Nor does the daemon, until it is asked to.
