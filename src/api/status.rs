@@ -30,8 +30,32 @@ pub struct Status {
     pub queue_bytes: u64,
     /// Milliseconds that the oldest record of the queue has waited.
     pub queue_age_ms: u64,
+    /// Records on their way to Redis by the disk; nothing with the disk queue.
+    pub spill: Option<SpillStatus>,
+    /// What could not be read in the queue's files.
+    pub damaged: DamageStatus,
     /// ClickHouse.
     pub store: StoreStatus,
+}
+
+/// The disk queue before Redis.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct SpillStatus {
+    /// Why frames go to the disk, in Redis's own words; nothing while Redis takes them.
+    pub reason: Option<String>,
+    /// Records in it; they are among the queued.
+    pub records: u64,
+    /// Bytes in it.
+    pub bytes: u64,
+}
+
+/// Damage found in the queue's files since the start.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct DamageStatus {
+    /// Stretches that were set aside.
+    pub stretches: u64,
+    /// Records that were among the queued and were lost with them.
+    pub records: u64,
 }
 
 /// ClickHouse as the writer last saw it.

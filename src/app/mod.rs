@@ -27,6 +27,7 @@ use tracing::{error, info, warn};
 use crate::api::{ApiParts, ApiState, Meta, Ports};
 use crate::config::Config;
 use crate::engine::Engine;
+use crate::frame::Frame;
 use crate::intake::resends::Resends;
 use crate::intake::{Ids, Intake, unix_millis};
 use crate::live::{Cursor, Hub, HubConfig, Seats};
@@ -130,8 +131,11 @@ async fn serve(config: Arc<Config>) -> anyhow::Result<ExitCode> {
     let hub = start_hub(&config, &ids, &reader, writer.status())?;
     let metrics = Metrics::default();
     let publish = {
-        let hub = hub.clone();
-        Arc::new(move |frame| hub.publish(frame))
+        let (hub, metrics) = (hub.clone(), metrics.clone());
+        Arc::new(move |frame: Frame| {
+            metrics.queued(frame.header().accepted);
+            hub.publish(frame);
+        })
     };
     let (intake, committer) = Intake::new(&config, queue.clone(), ids, publish);
     let overview = Overview {

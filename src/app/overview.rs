@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 use tracing::warn;
 
-use crate::api::{Status, StoreStatus};
+use crate::api::{DamageStatus, SpillStatus, Status, StoreStatus};
 use crate::intake::{Intake, unix_millis};
 use crate::live::Hub;
 use crate::queue::Queue;
@@ -51,6 +51,11 @@ impl Overview {
                 queued: depth.records.iter().sum(),
                 queue_bytes: depth.bytes,
                 queue_age_ms: age_ms(depth.oldest),
+                spill: self.spill(),
+                damaged: DamageStatus {
+                    stretches: self.queue.damaged().0,
+                    records: self.queue.damaged().1.iter().sum(),
+                },
                 store: StoreStatus {
                     ok: writer.ready && writer.error.is_none(),
                     version: if writer.ready {
@@ -89,6 +94,18 @@ impl Overview {
         }
     }
 
+    fn spill(&self) -> Option<SpillStatus> {
+        let Queue::Redis(redis) = &self.queue else {
+            return None;
+        };
+        let depth = redis.spill_depth();
+        Some(SpillStatus {
+            reason: redis.spills_because(),
+            records: depth.records.iter().sum(),
+            bytes: depth.bytes,
+        })
+    }
+
     fn dead_records(&self) -> u64 {
         match self.dead.counts() {
             Ok(counts) => counts.records.iter().sum(),
@@ -108,6 +125,14 @@ impl Overview {
         page.single(metrics::IN_FLIGHT, self.intake.budget().used() as u64);
         page.by_receiver(metrics::QUEUE_RECORDS, depth.records);
         page.single(metrics::QUEUE_BYTES, depth.bytes);
+        if let Some(spill) = self.spill() {
+            page.single(metrics::SPILLING, u64::from(spill.reason.is_some()));
+            page.single(metrics::SPILL_RECORDS, spill.records);
+            page.single(metrics::SPILL_BYTES, spill.bytes);
+        }
+        let (stretches, lost) = self.queue.damaged();
+        page.single(metrics::DAMAGED, stretches);
+        page.by_receiver(metrics::DAMAGED_RECORDS, lost);
         page.single(metrics::QUEUE_AGE, age_ms(depth.oldest) / 1000);
         let writer = self.writer.borrow().clone();
         page.by_receiver(metrics::STORED, writer.stored_records);

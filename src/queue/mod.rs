@@ -327,6 +327,16 @@ impl Queue {
         }
     }
 
+    /// Stretches of files found damaged and set aside since the start, and the records that were
+    /// counted as queued and were lost with them, by receiver.
+    #[must_use]
+    pub fn damaged(&self) -> (u64, [u64; 3]) {
+        match self {
+            Queue::Disk(queue) => queue.damaged(),
+            Queue::Redis(queue) => queue.damaged(),
+        }
+    }
+
     /// What waits, sealed claims included.
     pub async fn depth(&self) -> Depth {
         match self {

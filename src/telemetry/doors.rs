@@ -43,11 +43,18 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Counts an acknowledged request.
+    /// Counts records that the queue has taken, by receiver: all of a frame, whether or not the
+    /// senders of its requests still waited.
+    pub fn queued(&self, records: [u32; 3]) {
+        for (door, count) in self.doors.iter().zip(records) {
+            door.accepted.fetch_add(count.into(), Ordering::Relaxed);
+        }
+    }
+
+    /// Counts an acknowledged request; its records are counted when they are queued.
     pub fn outcome(&self, receiver: Receiver, outcome: &Outcome, accepted: usize) {
         let door = &self.doors[receiver as usize];
         door.requests.fetch_add(1, Ordering::Relaxed);
-        door.accepted.fetch_add(accepted as u64, Ordering::Relaxed);
         door.rejected
             .fetch_add(outcome.rejected.into(), Ordering::Relaxed);
         if accepted == 0 && outcome.rejected == 0 {
@@ -98,7 +105,7 @@ impl Metrics {
         }
     }
 
-    /// Records acknowledged since the start, by receiver.
+    /// Records that the queue has taken since the start, by receiver.
     #[must_use]
     pub fn accepted(&self) -> [u64; 3] {
         std::array::from_fn(|i| self.doors[i].accepted.load(Ordering::Relaxed))
@@ -199,6 +206,7 @@ mod tests {
         let mut outcome = Outcome::default();
         outcome.repairs.invalid_utf8 = 2;
         metrics.outcome(Receiver::OtlpHttp, &outcome, 0);
+        metrics.queued([1, 0, 30]);
         let mut page = Page::default();
         metrics.render(&mut page);
         let text = page.into_text();
@@ -211,6 +219,8 @@ mod tests {
             "watchtower_receiver_received_bytes_total{receiver=\"otlp_http\"} 77",
             "watchtower_receiver_repaired_values_total{receiver=\"otlp_http\",kind=\"invalid_utf8\"} 2",
             "watchtower_receiver_empty_requests_total{receiver=\"otlp_http\"} 1",
+            "watchtower_receiver_accepted_records_total{receiver=\"otlp_http\"} 0",
+            "watchtower_receiver_accepted_records_total{receiver=\"json\"} 30",
             "watchtower_receiver_other_signal_requests_total{signal=\"traces\",outcome=\"discarded\"} 1",
         ] {
             assert!(text.lines().any(|found| found == line), "{line} in\n{text}");

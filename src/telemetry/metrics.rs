@@ -25,7 +25,7 @@ macro_rules! metrics {
 }
 
 metrics! {
-    ACCEPTED "counter" "watchtower_receiver_accepted_records_total" "Records acknowledged to senders.";
+    ACCEPTED "counter" "watchtower_receiver_accepted_records_total" "Records that the queue has taken, also where the sender had given up waiting.";
     REJECTED "counter" "watchtower_receiver_rejected_records_total" "Records of accepted requests that could not be taken; the sender was told.";
     REPAIRED "counter" "watchtower_receiver_repaired_values_total" "Odd values mended so that their records could be kept, by kind.";
     REQUESTS "counter" "watchtower_receiver_requests_total" "Requests acknowledged.";
@@ -38,6 +38,11 @@ metrics! {
     IN_FLIGHT "gauge" "watchtower_intake_in_flight_bytes" "Bytes of requests that are not yet committed to the queue.";
     QUEUE_RECORDS "gauge" "watchtower_queue_depth_records" "Records in the queue, sealed ones included.";
     QUEUE_BYTES "gauge" "watchtower_queue_depth_bytes" "Bytes in the queue, sealed ones included.";
+    SPILLING "gauge" "watchtower_queue_spilling" "Whether frames go to the disk because redis takes none (1) or not (0).";
+    SPILL_RECORDS "gauge" "watchtower_queue_spill_records" "Records in the spill; they are in the depth too.";
+    SPILL_BYTES "gauge" "watchtower_queue_spill_bytes" "Bytes in the spill; they are in the depth too.";
+    DAMAGED "counter" "watchtower_queue_damaged_stretches_total" "Stretches of queue files that could not be read and were set aside.";
+    DAMAGED_RECORDS "counter" "watchtower_queue_damaged_records_total" "Records that were in the depth and were lost with such stretches.";
     QUEUE_AGE "gauge" "watchtower_queue_oldest_seconds" "Age of the oldest frame in the queue; 0 when it is empty.";
     STORED "counter" "watchtower_store_inserted_records_total" "Records that ClickHouse confirmed since the start.";
     DEAD "gauge" "watchtower_dead_letter_records" "Records set aside because ClickHouse refused them for good.";

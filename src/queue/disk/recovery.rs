@@ -112,6 +112,7 @@ fn look_at(io: &dyn Io, state: &mut State, number: u64) -> io::Result<()> {
     let (footer, mut reader) = match opened {
         Ok(opened) => opened,
         Err(error) => {
+            state.damaged += 1;
             tracing::error!(path = %io.describe(&name), %error, "a segment of the queue cannot be read and is moved to `{DAMAGED}`; make it readable for the daemon's user and start again to have it delivered");
             return io.rename(&name, &format!("{DAMAGED}/{name}"));
         }

@@ -438,6 +438,24 @@ impl RedisQueue {
         spills.then(words)
     }
 
+    /// What waits in the spill; it is in the depth too.
+    #[must_use]
+    pub fn spill_depth(&self) -> Depth {
+        let spill = self.inner.spill.as_ref();
+        spill.map(Spill::depth).unwrap_or_default()
+    }
+
+    /// See [`super::Queue::damaged`].
+    #[must_use]
+    pub fn damaged(&self) -> (u64, [u64; 3]) {
+        let disks = self.inner.old.iter().chain(self.spill_disk());
+        disks.fold((0, [0; 3]), |(stretches, records), disk| {
+            let (more, lost) = disk.damaged();
+            let records = std::array::from_fn(|i| records[i] + lost[i]);
+            (stretches + more, records)
+        })
+    }
+
     /// See [`super::Queue::close`].
     pub async fn close(&self) {
         self.inner.producer.close().await;

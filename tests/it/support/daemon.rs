@@ -110,6 +110,26 @@ impl Daemon {
         http::get(self.web, "/api/status").map_or(serde_json::Value::Null, |answer| answer.json())
     }
 
+    /// A metric's value, by its name and labels as they are printed; 0 when it is not.
+    pub(crate) fn metric(&self, name: &str) -> u64 {
+        let page = http::get(self.web, "/metrics").unwrap().text();
+        let value = page
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        value.map_or(0, |value| value.parse().unwrap())
+    }
+
+    /// What `/api/status` says of records: accepted, stored, queued, dead. The first is the sum of the
+    /// others at any moment in which nothing is on its way from one to the next.
+    pub(crate) fn ledger(&self) -> [u64; 4] {
+        let status = self.status();
+        let pipeline = &status["pipeline"];
+        let accepted = pipeline["accepted"].as_object().unwrap().values();
+        let accepted = accepted.map(|count| count.as_u64().unwrap()).sum();
+        let figure = |name: &str| pipeline[name].as_u64().unwrap();
+        [accepted, figure("stored"), figure("queued"), figure("dead")]
+    }
+
     /// Waits until everything accepted is stored.
     pub(crate) fn wait_stored(&self) {
         self.wait_until("the queue is empty", || {

@@ -106,15 +106,6 @@ impl Door {
             door
         })
     }
-
-    /// A metric's value, by its name and labels as they are printed; 0 when it is not.
-    pub(crate) fn metric(&self, name: &str) -> u64 {
-        let page = http::get(self.daemon.web, "/metrics").unwrap().text();
-        let value = page
-            .lines()
-            .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-        value.map_or(0, |value| value.parse().unwrap())
-    }
 }
 
 impl std::ops::Deref for Door {
