@@ -333,6 +333,12 @@ pub struct RedisQueueConfig {
     pub lease: Period,
     /// Longest wait for an answer of Redis before the connection is made anew.
     pub timeout: Period,
+    /// Replicas that must have a frame before it counts as queued. 0: none, the quickest. Costs one
+    /// `WAIT` for each group of frames; with fewer replicas at hand frames go to the disk.
+    pub wait_replicas: u16,
+    /// Whether Redis, and so many replicas, must have a frame synced to their append-only files before
+    /// it counts as queued (`WAITAOF`, Redis 7.2 and later).
+    pub wait_aof: bool,
 }
 
 impl Default for RedisQueueConfig {
@@ -343,6 +349,8 @@ impl Default for RedisQueueConfig {
             prefix: "{watchtower}".to_owned(),
             lease: Period::secs(15),
             timeout: Period::secs(5),
+            wait_replicas: 0,
+            wait_aof: false,
         }
     }
 }

@@ -206,7 +206,7 @@ fn every_fault_is_reported_at_once_in_the_order_of_the_file() {
             "wt.yaml:8: limits.attributes: \"many\" is not a whole number; write it like 512",
             "wt.yaml:9: fsync: unknown key; `fsync` belongs in the section `queue.disk`: queue: {disk: {fsync: …}}",
             "wt.yaml:10: queue: is a section; write its keys below it, indented: kind, disk.max_bytes, disk.min_free, \
-             disk.segment_bytes, disk.fsync, redis.url, redis.password, redis.prefix, redis.lease, redis.timeout",
+             disk.segment_bytes, disk.fsync, redis.url, redis.password, redis.prefix, redis.lease, redis.timeout, redis.wait_replicas, redis.wait_aof",
             "wt.yaml:12: store.retention: unknown key; `retention` belongs at the top level, not in `store`",
             "wt.yaml:13: store.password: environment variable CH_PASSWORD is not set; set it, or write \
              ${CH_PASSWORD:-DEFAULT}",

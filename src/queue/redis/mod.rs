@@ -9,6 +9,7 @@
 //! of 8 KiB a second and 64 at a time make 6,000 (Redis 7.0, append-only file synced always, in memory,
 //! on the same busy 2-core machine).
 
+mod assurance;
 mod connect;
 mod keys;
 mod lease;
@@ -23,6 +24,7 @@ use redis::RedisError;
 use redis::aio::MultiplexedConnection;
 use tokio::sync::{Notify, watch};
 
+use self::assurance::Assurance;
 use self::connect::{Endpoint, failed};
 use self::keys::Keys;
 use self::lease::{Keeper, Node};
@@ -116,6 +118,7 @@ impl RedisQueue {
             endpoint.clone(),
             keys,
             Who {
+                assurance: Assurance::new(config, spill.as_ref().map(Spill::patience)),
                 worker: worker.to_owned(),
                 timeout: config.timeout.duration(),
             },

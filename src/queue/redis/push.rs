@@ -11,6 +11,9 @@
 //!   it is not in; it is not in the queue and never will be.
 //!
 //! A frame that was sent and not answered stays pending, for as long as it takes, until a fence says.
+//! With `wait_replicas` or `wait_aof` a frame that is in the queue is answered only after a `WAIT` behind
+//! it, one at a time, each for all frames before it (`assurance.rs`); if that comes to too little the
+//! frame stays pending in the same way, and the fence waits likewise before it answers.
 //!
 //! With a spill (`queue/spill.rs`) a frame that does not get into Redis soon goes to the disk instead of
 //! failing, one in doubt too: `drain.rs`.
@@ -25,6 +28,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Notify, oneshot, watch};
 
 use self::task::Task;
+use super::assurance::Assurance;
 use super::connect::Endpoint;
 use super::keys::Keys;
 use crate::frame::Frame;
@@ -79,8 +83,9 @@ impl Shared {
     }
 }
 
-/// Whose frames these are, and how long one may wait for Redis.
+/// Whose frames these are, how long one may wait for Redis, and for what.
 pub(super) struct Who {
+    pub(super) assurance: Assurance,
     pub(super) worker: String,
     pub(super) timeout: Duration,
 }

@@ -1,5 +1,6 @@
 //! The queue on a real Redis: order, claims, crashes of either side, refusals.
 
+mod assurance;
 mod server;
 mod spill;
 

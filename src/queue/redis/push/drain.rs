@@ -113,6 +113,7 @@ impl Task {
             self.push_claim(connection, &claim)
                 .await
                 .map_err(End::Broken)?;
+            self.assure(connection).await.map_err(End::Broken)?;
             let acked = self.meanwhile(spill.disk().ack(&claim)).await;
             acked.map_err(|error| End::Refused(error.to_string()))?;
             self.draining = None;

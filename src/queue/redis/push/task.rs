@@ -12,6 +12,7 @@ use redis::{RedisError, RedisResult};
 
 use super::{Pending, Shared, Who};
 use crate::frame::Frame;
+use crate::queue::redis::assurance::Assuring;
 use crate::queue::redis::connect::{Backoff, Endpoint, is_refusal, random, words};
 use crate::queue::redis::keys::Keys;
 use crate::queue::redis::scripts;
@@ -246,6 +247,7 @@ impl Task {
                 "redis has forgotten this daemon: it was flushed, restored, failed over or has evicted keys; frames it had acknowledged may be lost"
             );
         }
+        self.assure(connection).await?;
         self.known = last;
         self.sequence = last;
         for mut pending in std::mem::take(&mut self.unknown).into_iter().rev() {
@@ -263,6 +265,18 @@ impl Task {
         Ok(())
     }
 
+    /// Waits until what this connection has written is as safe as it is to be.
+    pub(super) async fn assure(
+        &mut self,
+        connection: &mut MultiplexedConnection,
+    ) -> Result<(), RedisError> {
+        if !self.who.assurance.is_on() {
+            return Ok(());
+        }
+        let assured = self.who.assurance.wait(connection);
+        self.meanwhile(assured).await
+    }
+
     /// Asks whether Redis takes writes, without leaving anything in it. `false` when it no longer knows
     /// this connection.
     async fn probe(&mut self, connection: &mut MultiplexedConnection) -> Result<bool, RedisError> {
@@ -270,7 +284,9 @@ impl Task {
         probe
             .arg(format!("{}:{}", self.epoch, self.sequence))
             .arg(REMEMBER_MS);
-        self.meanwhile(probe.invoke_async(connection)).await
+        let known = self.meanwhile(probe.invoke_async(connection)).await?;
+        self.assure(connection).await?;
+        Ok(known)
     }
 
     fn recovered(&mut self) {
@@ -285,6 +301,9 @@ impl Task {
         backoff: &mut Backoff,
     ) -> Option<End> {
         let mut sent: VecDeque<Pending> = VecDeque::new();
+        // In the queue, and not yet safe there; older than all that are `sent`.
+        let mut unassured: VecDeque<Pending> = VecDeque::new();
+        let mut assuring: Option<(u64, Assuring)> = None;
         let mut replies: FuturesOrdered<Reply> = FuturesOrdered::new();
         let mut in_flight_bytes = 0;
         let mut returned = VecDeque::new();
@@ -293,7 +312,9 @@ impl Task {
         loop {
             self.collect();
             let stopped = refusal.is_some() || !returned.is_empty();
-            while !stopped && replies.len() < MAX_IN_FLIGHT && in_flight_bytes < MAX_IN_FLIGHT_BYTES
+            while !stopped
+                && replies.len() + unassured.len() < MAX_IN_FLIGHT
+                && in_flight_bytes < MAX_IN_FLIGHT_BYTES
             {
                 let Some(mut pending) = self.waiting.pop_front() else {
                     break;
@@ -302,7 +323,12 @@ impl Task {
                 replies.push_back(self.push(connection, &mut pending));
                 sent.push_back(pending);
             }
-            if replies.is_empty() {
+            if assuring.is_none()
+                && let Some(last) = unassured.back()
+            {
+                assuring = Some((last.sequence, self.who.assurance.wait(connection)));
+            }
+            if replies.is_empty() && unassured.is_empty() {
                 if stopped {
                     returned.append(&mut self.waiting);
                     self.waiting = returned;
@@ -312,14 +338,32 @@ impl Task {
                     return Some(End::Closed);
                 }
             }
-            let late = self.late(sent.front());
+            let oldest = unassured.front().or(sent.front());
+            let (late, idle) = (self.late(oldest), oldest.is_none());
             let reply = tokio::select! {
                 Some(reply) = replies.next(), if !replies.is_empty() => reply,
-                () = tokio::time::sleep_until(late.into()), if !sent.is_empty() => {
-                    Err(std::io::Error::from(std::io::ErrorKind::TimedOut).into())
+                (up_to, assured) = settled(&mut assuring) => {
+                    assuring = None;
+                    if let Err(error) = assured {
+                        self.unknown.extend(unassured);
+                        self.broken(returned, sent, stopped);
+                        return Some(End::Broken(error));
+                    }
+                    let safe = unassured.partition_point(|pending| pending.sequence <= up_to);
+                    for pending in unassured.drain(..safe) {
+                        in_flight_bytes -= pending.frame.as_bytes().len();
+                        self.shared.answer(pending, Ok(()));
+                    }
+                    continue;
+                }
+                () = tokio::time::sleep_until(late.into()), if !idle => {
+                    self.unknown.extend(unassured);
+                    self.broken(returned, sent, stopped);
+                    let error = std::io::Error::from(std::io::ErrorKind::TimedOut);
+                    return Some(End::Broken(error.into()));
                 }
                 () = shared.wake.notified() => continue,
-                () = tokio::time::sleep(PROBE), if replies.is_empty() => {
+                () = tokio::time::sleep(PROBE), if idle => {
                     match self.probe(&mut connection.clone()).await {
                         Ok(true) => continue,
                         Ok(false) => return None,
@@ -330,14 +374,20 @@ impl Task {
             let Some(mut pending) = sent.pop_front() else {
                 continue;
             };
+            if matches!(reply, Ok(1)) {
+                self.known = pending.sequence;
+                backoff.reset();
+                self.shared.pushed.notify_waiters();
+                if self.who.assurance.is_on() {
+                    unassured.push_back(pending);
+                } else {
+                    in_flight_bytes -= pending.frame.as_bytes().len();
+                    self.shared.answer(pending, Ok(()));
+                }
+                continue;
+            }
             in_flight_bytes -= pending.frame.as_bytes().len();
             match reply {
-                Ok(1) => {
-                    self.known = pending.sequence;
-                    backoff.reset();
-                    self.shared.answer(pending, Ok(()));
-                    self.shared.pushed.notify_waiters();
-                }
                 Ok(2) => {
                     tracing::error!(
                         first_id = pending.frame.header().first_id,
@@ -367,6 +417,7 @@ impl Task {
                 }
                 Err(error) => {
                     sent.push_front(pending);
+                    self.unknown.extend(unassured);
                     self.broken(returned, sent, stopped);
                     return Some(End::Broken(error));
                 }
@@ -425,6 +476,14 @@ impl Task {
             .arg(c);
         let mut connection = connection.clone();
         Box::pin(async move { command.query_async(&mut connection).await })
+    }
+}
+
+/// What became of a `WAIT`, and up to which frame it tells; never, when none is under way.
+async fn settled(assuring: &mut Option<(u64, Assuring)>) -> (u64, RedisResult<()>) {
+    match assuring {
+        Some((up_to, wait)) => (*up_to, wait.await),
+        None => std::future::pending().await,
     }
 }
 
