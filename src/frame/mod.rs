@@ -25,7 +25,8 @@
 //! The digests name the requests whose records are inside, so that a request sent again after a
 //! restart is still recognized. Readers accept every version up to their own. Magic, version, the two
 //! lengths and the header checksum keep their places in every version, so that an older daemon tells
-//! a newer frame from a damaged one.
+//! a newer frame from a damaged one. Each version leaves a fixture, `tests/fixtures/frame-v<n>.bin`, which
+//! a test reads from then on.
 
 mod decode;
 mod dictionary;

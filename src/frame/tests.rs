@@ -2,6 +2,7 @@
 
 mod damage;
 mod properties;
+mod versions;
 
 use super::*;
 use crate::record::{Group, KeyValue, Level, Receiver, Record, Sink};

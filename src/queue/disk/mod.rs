@@ -356,3 +356,5 @@ mod model;
 mod sim;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod versions;

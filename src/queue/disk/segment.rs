@@ -9,6 +9,10 @@
 //!     i64 sealed time of the first frame, u32 0, u32 CRC-32C of the 60 bytes before
 //! ```
 //!
+//! Segments and frames have versions of their own, and every version is read for ever. Who makes a new one
+//! adds a directory written by the last code of the old (`tests/fixtures/disk-queue-v<n>`, and a frame,
+//! `frame-v<n>.bin`) with a test that reads it (`versions.rs`).
+//!
 //! A number is never used twice: it is the time in milliseconds at which the segment was begun, or
 //! one more than the last. So a position (segment, offset) names the same frame for ever, and an old
 //! cursor log beside new segments can never make them look acknowledged. A start always begins a
