@@ -41,8 +41,8 @@ metrics! {
     SPILLING "gauge" "watchtower_queue_spilling" "Whether frames go to the disk because redis takes none (1) or not (0).";
     SPILL_RECORDS "gauge" "watchtower_queue_spill_records" "Records in the spill; they are in the depth too.";
     SPILL_BYTES "gauge" "watchtower_queue_spill_bytes" "Bytes in the spill; they are in the depth too.";
-    DAMAGED "counter" "watchtower_queue_damaged_stretches_total" "Stretches of queue files that could not be read and were set aside.";
-    DAMAGED_RECORDS "counter" "watchtower_queue_damaged_records_total" "Records that were in the depth and were lost with such stretches.";
+    DAMAGED "counter" "watchtower_queue_damaged_stretches_total" "Stretches of queue files that could not be read and were set aside, and losses found in redis.";
+    DAMAGED_RECORDS "counter" "watchtower_queue_damaged_records_total" "Records that were in the depth and were lost in these ways.";
     QUEUE_AGE "gauge" "watchtower_queue_oldest_seconds" "Age of the oldest frame in the queue; 0 when it is empty.";
     STORED "counter" "watchtower_store_inserted_records_total" "Records that ClickHouse confirmed since the start.";
     DEAD "gauge" "watchtower_dead_letter_records" "Records set aside because ClickHouse refused them for good.";

@@ -26,9 +26,9 @@ async fn proxy(engine: &TestEngine, fault: Fault) -> Proxy {
     Proxy::start(engine.engine().endpoint(), fault, "").await
 }
 
-/// the insert succeeded, its answer was lost.
+/// The insert succeeded, its answer was lost.
 #[tokio::test]
-async fn lost_answer_doubles_nothing() {
+async fn r_033_a_lost_answer_doubles_nothing() {
     let engine = TestEngine::start().await;
     let proxy = proxy(&engine, Fault::CutAnswer).await;
     let client = proxy.client(engine.endpoint().await);
@@ -87,9 +87,9 @@ async fn insert_that_takes_too_long_closes_its_socket() {
     drop(closed.expect("in time").unwrap());
 }
 
-/// R-033, with a crash of the daemon and a restart of ClickHouse in between.
+/// As above, with a crash of the daemon and a restart of ClickHouse in between.
 #[tokio::test]
-async fn lost_answer_and_restarts_double_nothing() {
+async fn r_033_a_lost_answer_and_restarts_double_nothing() {
     let mut engine = TestEngine::start().await;
     let cut = proxy(&engine, Fault::CutAnswer).await;
     let running = Running::start(&engine, cut.client(engine.endpoint().await));
@@ -141,9 +141,9 @@ async fn what_is_missing_of_an_old_claim_is_added() {
     assert_eq!(query(&direct, COUNT).await, "60,60");
 }
 
-/// status 200 with an exception's header.
+/// Status 200 with an exception's header.
 #[tokio::test]
-async fn exception_under_status_200_is_no_success() {
+async fn r_034_an_exception_under_status_200_is_no_success() {
     let engine = TestEngine::start().await;
     let proxy = proxy(&engine, Fault::Exception(200, 241)).await;
     let client = proxy.client(engine.endpoint().await);
@@ -166,9 +166,9 @@ async fn exception_under_status_200_is_no_success() {
     assert_eq!(query(&client, COUNT).await, "100,100");
 }
 
-/// code 252 slows the writer down and drops nothing.
+/// Code 252 slows the writer down and drops nothing.
 #[tokio::test]
-async fn too_many_parts_is_waited_out() {
+async fn r_038_too_many_parts_is_waited_out() {
     let engine = TestEngine::start().await;
     let proxy = proxy(&engine, Fault::Exception(500, 252)).await;
     let client = proxy.client(engine.endpoint().await);
@@ -185,9 +185,9 @@ async fn too_many_parts_is_waited_out() {
     assert_eq!(query(&client, COUNT).await, "50,50");
 }
 
-/// the server closes idle sockets without a word.
+/// The server closes idle sockets without a word.
 #[tokio::test]
-async fn stale_socket_is_no_error() {
+async fn r_036_a_stale_socket_is_no_error() {
     let engine = TestEngine::start().await;
     // This proxy closes every socket after one answer that promised to keep it.
     let proxy = proxy(&engine, Fault::None).await;
@@ -205,9 +205,9 @@ async fn stale_socket_is_no_error() {
     assert_eq!(query(&client, COUNT).await, "5,5");
 }
 
-/// the server closes the socket in the moment in which it is used.
+/// The server closes the socket in the moment in which it is used.
 #[tokio::test]
-async fn insert_without_any_answer_is_left_to_the_writer() {
+async fn r_036_an_insert_without_any_answer_is_left_to_the_writer() {
     let engine = TestEngine::start().await;
     let proxy = proxy(&engine, Fault::Refuse).await;
     let client = proxy.client(engine.endpoint().await);
@@ -219,9 +219,9 @@ async fn insert_without_any_answer_is_left_to_the_writer() {
     assert_eq!(proxy.inserts(), 1);
 }
 
-/// a server whose zone is not UTC.
+/// A server whose zone is not UTC.
 #[tokio::test]
-async fn times_do_not_depend_on_the_servers_zone() {
+async fn r_040_times_do_not_depend_on_the_servers_zone() {
     let mut engine = TestEngine::start().await;
     engine.config.retention = watchtower::config::Period::days(3650);
     let zone = "&session_timezone=America%2FNew_York";

@@ -62,6 +62,11 @@ impl Keys {
         format!("{}:sealed:{worker}:{name}", self.prefix)
     }
 
+    /// What the names of all sealed claims begin with; `<worker>:<token>` follows.
+    pub(super) fn sealed_of_all(&self) -> String {
+        format!("{}:sealed:", self.prefix)
+    }
+
     pub(super) fn node(&self, node: u16) -> String {
         format!("{}:node:{node}", self.prefix)
     }

@@ -1,7 +1,7 @@
 //! Leases: this worker's, its node number, and those of workers that are gone.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use redis::RedisError;
@@ -74,6 +74,37 @@ impl Keeper {
         }
         if !epoch.is_empty() {
             self.adopt(connection, &epoch).await?;
+        }
+        self.audit(connection).await
+    }
+
+    /// Notices that frames are gone which nobody took.
+    async fn audit(&self, connection: &mut MultiplexedConnection) -> Result<(), RedisError> {
+        let keys = &self.shared.keys;
+        let (missing, a, b, c): (i64, u64, u64, u64) = scripts::AUDIT
+            .key(keys.depth())
+            .key(keys.queue())
+            .key(keys.workers())
+            .arg(keys.claim(""))
+            .arg(keys.claims(""))
+            .arg(keys.sealed_of_all())
+            .invoke_async(connection)
+            .await?;
+        let vanished = self.shared.vanished.lock();
+        let mut vanished = vanished.unwrap_or_else(PoisonError::into_inner);
+        if missing > 0 && missing != vanished.missing {
+            tracing::error!(
+                frames = missing,
+                "frames have vanished from redis; does it evict keys, or did somebody delete them?"
+            );
+        }
+        vanished.missing = missing;
+        if missing > 0 && a + b + c > 0 {
+            vanished.missing = 0;
+            vanished.times += 1;
+            for (sum, lost) in vanished.records.iter_mut().zip([a, b, c]) {
+                *sum += lost;
+            }
         }
         Ok(())
     }

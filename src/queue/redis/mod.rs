@@ -103,6 +103,7 @@ impl RedisQueue {
             epoch: Mutex::default(),
             adopted: false.into(),
             out: Mutex::default(),
+            vanished: Mutex::default(),
         });
         let (node, node_receiver) = watch::channel(None);
         let (stop, stop_receiver) = watch::channel(false);
@@ -420,13 +421,16 @@ impl RedisQueue {
         Ok(number)
     }
 
-    /// Why appends fail at the moment: in Redis's own words, or why the spill takes none either.
+    /// Why appends fail at the moment: in Redis's own words, and why the spill takes none either.
     #[must_use]
     pub fn last_error(&self) -> Option<Error> {
-        let redis = self.inner.producer.last_error().map(Error::Redis);
+        let redis = self.inner.producer.last_error()?;
         match &self.inner.spill {
-            Some(spill) => redis.and_then(|_| spill.last_error()),
-            None => redis,
+            Some(spill) => {
+                let disk = spill.last_error()?;
+                Some(Error::Redis(format!("{redis}; and the spill: {disk}")))
+            }
+            None => Some(Error::Redis(redis)),
         }
     }
 
@@ -451,8 +455,11 @@ impl RedisQueue {
     /// See [`super::Queue::damaged`].
     #[must_use]
     pub fn damaged(&self) -> (u64, [u64; 3]) {
+        let vanished = self.inner.shared.vanished.lock();
+        let vanished = *vanished.unwrap_or_else(std::sync::PoisonError::into_inner);
         let disks = self.inner.old.iter().chain(self.spill_disk());
-        disks.fold((0, [0; 3]), |(stretches, records), disk| {
+        let start = (vanished.times, vanished.records);
+        disks.fold(start, |(stretches, records), disk| {
             let (more, lost) = disk.damaged();
             let records = std::array::from_fn(|i| records[i] + lost[i]);
             (stretches + more, records)

@@ -219,6 +219,29 @@ script!(
 );
 
 script!(
+    /// Holds the depth against what is in the lists. Keys: depth, queue, workers. Args: prefixes of claim,
+    /// claims and sealed. Returns how many frames are missing, and the records by receiver that were
+    /// written off with them: that is done once the lists are empty, before that nobody knows whose
+    /// frames they were.
+    AUDIT,
+    r"
+    local frames = redis.call('LLEN', KEYS[2])
+    for _, worker in ipairs(redis.call('SMEMBERS', KEYS[3])) do
+      frames = frames + redis.call('LLEN', ARGV[1] .. worker)
+      for _, name in ipairs(redis.call('ZRANGE', ARGV[2] .. worker, 0, -1)) do
+        frames = frames + redis.call('LLEN', ARGV[3] .. worker .. ':' .. name)
+      end
+    end
+    local missing = tonumber(redis.call('HGET', KEYS[1], 'frames') or '0') - frames
+    if missing == 0 or frames > 0 then return {missing, 0, 0, 0} end
+    local records = redis.call('HMGET', KEYS[1], 'records0', 'records1', 'records2')
+    redis.call('DEL', KEYS[1])
+    for i = 1, 3 do records[i] = math.max(tonumber(records[i] or '0'), 0) end
+    return {missing, records[1], records[2], records[3]}
+    "
+);
+
+script!(
     /// Headers and digests of frames in a list. Keys: list. Args: first, last. The number of digests is
     /// at byte 52 of a frame, see `frame`.
     BEGINNINGS,

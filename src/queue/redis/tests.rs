@@ -425,3 +425,31 @@ async fn node_numbers_are_not_shared() {
     let c = open(&server, "c");
     assert_eq!(c.lease_node().await.unwrap(), 0);
 }
+
+/// The list itself is evicted, or deleted by somebody.
+#[tokio::test]
+async fn r_041_a_list_that_vanished_is_noticed_and_written_off() {
+    let server = Server::start().await;
+    let queue = open(&server, "a");
+    for id in [1, 2000, 3000] {
+        queue.append(frame(id, 5, 10)).await.unwrap();
+    }
+    let one = ClaimLimits { rows: 5, ..LIMITS };
+    let claim = queue.claim(&one).await.unwrap();
+    let _: i64 = server.command("DEL {watchtower}:queue").await;
+    // What is left could be among the missing, so nothing is written off before it is gone.
+    until("the loss is noticed", async || {
+        queue.inner.shared.vanished.lock().unwrap().missing == 2
+    })
+    .await;
+    assert_eq!(queue.damaged(), (0, [0; 3]));
+    queue.ack(&claim).await.unwrap();
+    until("the loss is written off", async || {
+        queue.depth().await.frames == 0 && queue.damaged().0 == 1
+    })
+    .await;
+    assert_eq!(queue.damaged(), (1, [0, 0, 10]));
+    queue.append(frame(4000, 1, 10)).await.unwrap();
+    assert_eq!(drain(&queue).await, [4000]);
+    assert_eq!(queue.damaged(), (1, [0, 0, 10]));
+}

@@ -41,6 +41,19 @@ pub(super) struct Shared {
     pub(super) adopted: AtomicBool,
     /// Names of claims handed out and not acknowledged.
     pub(super) out: Mutex<HashSet<String>>,
+    /// Frames that vanished from Redis.
+    pub(super) vanished: Mutex<Vanished>,
+}
+
+/// What Redis no longer has although nobody took it: it was evicted, deleted or not restored.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Vanished {
+    /// Frames that are missing at the moment, by the depth.
+    pub(super) missing: i64,
+    /// How often such a loss was written off.
+    pub(super) times: u64,
+    /// Records written off, by receiver.
+    pub(super) records: [u64; 3],
 }
 
 impl Shared {
