@@ -3,7 +3,7 @@
 import { ask, button, element } from './dom.js';
 import { withoutOne } from './query-text.js';
 import { show } from './text.js';
-import { stamp } from './typed-time.js';
+import { stamp } from './time.js';
 import { count } from './words.js';
 
 const MOST = 6;

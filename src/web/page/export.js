@@ -1,8 +1,9 @@
 // Export: all that the query finds, not what is loaded. The daemon makes the file; here stand its size and links.
 
 import { ask, element, openSheet } from './dom.js';
-import { zoneName } from './time.js';
-import { bytes, count } from './words.js';
+import { bytes } from './figures.js';
+import { count } from './words.js';
+import { getZone } from './zone.js';
 
 const LIMITS = [1_000, 10_000, 100_000, 1_000_000, 10_000_000];
 const SAMPLE = 200;
@@ -26,7 +27,7 @@ export function openExport({ q, from, to }) {
   show();
   const abort = new AbortController();
   openSheet('Export', { closed: () => abort.abort() }, about, limit, element('div', 'choices', ...links),
-    element('p', 'hint', `NDJSON can be sent again with POST /api/logs. Times in both are UTC; the page shows ${zoneName()}.`));
+    element('p', 'hint', `NDJSON can be sent again with POST /api/logs. Times in both are UTC; the page shows ${getZone()}.`));
   measure(params, abort.signal).then((text) => { about.textContent = text; });
   links[0].focus();
 }

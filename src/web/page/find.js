@@ -1,23 +1,14 @@
 // Find in what is loaded, also in lines that have no element: the worker looks, the list goes there.
-// And the marks: pieces of the query, of the text that is looked for and of the text that is marked.
 
 import { button, element } from './dom.js';
-import { pieces } from './query-text.js';
 
 const MARK_MS = 100;
 const MAX_RANGES = 2_000;
 
-/** Words of a query that can be seen in messages. */
-export function wordsOf(query) {
-  return pieces(query).filter((piece) => !piece.not && ['word', 'phrase'].includes(piece.kind))
-    .map((piece) => query.slice(piece.start, piece.end).replace(/^"|"$/g, '').replace(/\\(["\\])/g, '$1'))
-    .filter((word) => word.length > 1);
-}
-
 export class Find {
   /** `look(text, step)` asks the worker, `everywhere(text)` makes it the query. */
   constructor(bar, root, { look, everywhere }) {
-    Object.assign(this, { bar, root, look, everywhere, texts: { query: [], find: [], mark: [] } });
+    Object.assign(this, { bar, root, look, everywhere, text: '' });
     this.input = element('input');
     Object.assign(this.input, { type: 'text', autocomplete: 'off', spellcheck: false });
     this.input.setAttribute('aria-label', 'Find in what is loaded');
@@ -53,57 +44,50 @@ export class Find {
 
   close() {
     this.bar.hidden = true;
-    this.set('find', []);
+    this.set('');
     document.getElementById('list').focus();
   }
 
-  /** The text that `n` and `N` go by. */
-  get text() { return this.texts.find[0] ?? this.texts.mark[0] ?? this.input.value; }
-
   go(step) {
     const text = this.input.value;
-    this.set('find', text ? [text] : []);
+    this.set(text);
     if (text) this.look(text, step);
     else this.says.textContent = '';
   }
 
   found({ n, of }) { this.says.textContent = of ? `${n} of ${of}` : 'none loaded'; }
 
-  set(kind, texts) {
-    this.texts[kind] = texts;
+  set(text) {
+    this.text = text;
     this.later();
   }
 
   /** Rows have changed: marks are due, though not for every frame. */
   later() {
-    if (!CSS.highlights) return;
+    if (!CSS.highlights || this.text === '' && !CSS.highlights.has('found')) return;
     this.timer ??= setTimeout(() => { this.timer = null; this.mark(); }, MARK_MS);
   }
 
   mark() {
-    for (const [kind, texts] of Object.entries(this.texts)) {
-      const ranges = [];
-      if (texts.length) for (const message of this.root.querySelectorAll('.row:not([hidden]) .message')) rangesIn(message, texts, ranges);
-      if (ranges.length) CSS.highlights.set(`wt-${kind}`, new Highlight(...ranges));
-      else CSS.highlights.delete(`wt-${kind}`);
-    }
+    const ranges = [];
+    if (this.text) for (const message of this.root.querySelectorAll('.row:not([hidden]) .message')) rangesIn(message, this.text, ranges);
+    if (ranges.length) CSS.highlights.set('found', new Highlight(...ranges));
+    else CSS.highlights.delete('found');
   }
 }
 
-function rangesIn(element, texts, ranges) {
+function rangesIn(element, text, ranges) {
+  const wanted = text.toLowerCase();
   const walker = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
   for (let node = walker.nextNode(); node; node = walker.nextNode()) {
     const low = node.data.toLowerCase();
-    for (const text of texts) {
-      const wanted = text.toLowerCase();
-      for (let at = low.indexOf(wanted); at >= 0 && ranges.length < MAX_RANGES; at = low.indexOf(wanted, at + wanted.length)) {
-        // Lower case may be longer than the text itself.
-        if (at + wanted.length > node.data.length) break;
-        const range = new Range();
-        range.setStart(node, at);
-        range.setEnd(node, at + wanted.length);
-        ranges.push(range);
-      }
+    for (let at = low.indexOf(wanted); at >= 0 && ranges.length < MAX_RANGES; at = low.indexOf(wanted, at + wanted.length)) {
+      // Lower case may be longer than the text itself.
+      if (at + wanted.length > node.data.length) break;
+      const range = new Range();
+      range.setStart(node, at);
+      range.setEnd(node, at + wanted.length);
+      ranges.push(range);
     }
   }
 }

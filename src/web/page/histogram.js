@@ -4,7 +4,7 @@
 // moving its two handles, chooses a range.
 
 import { ask, button, element } from './dom.js';
-import { stamp } from './typed-time.js';
+import { stamp } from './time.js';
 import { CODES, count } from './words.js';
 
 const LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'unspecified'];
@@ -28,7 +28,7 @@ export class Histogram {
     this.first = element('span', 'first');
     this.last = element('span', 'last');
     this.note = element('span', 'note');
-    this.legend = element('span', 'legend', ...LEVELS.slice(0, 6).map((level) => this.toggle(level)));
+    this.legend = element('span', 'legend', ...LEVELS.map((level) => this.toggle(level)));
     root.replaceChildren(this.area, element('div', 'axis', this.first, this.legend, this.note, this.last));
     this.area.addEventListener('pointerdown', (event) => this.drag(event));
     new ResizeObserver(() => this.draw()).observe(root);
@@ -44,6 +44,7 @@ export class Histogram {
       this.draw();
     });
     made.dataset.level = level;
+    made.prepend(element('i', '', '■'));
     made.title = `Show ${level} here`;
     made.setAttribute('aria-pressed', 'true');
     return made;
@@ -125,7 +126,7 @@ export class Histogram {
     canvas.height = height * scale;
     const context = canvas.getContext('2d');
     context.scale(scale, scale);
-    const style = getComputedStyle(this.root);
+    const colours = Object.fromEntries([...this.legend.children].map((made) => [made.dataset.level, getComputedStyle(made.firstChild).color]));
     const shown = LEVELS.filter((level) => !this.hidden.has(level));
     const sum = (bucket) => shown.reduce((all, level) => all + (bucket?.[level] ?? 0), 0);
     const highest = Math.max(1, ...Array.from(this.buckets, sum));
@@ -138,7 +139,7 @@ export class Histogram {
         const n = bucket?.[level] ?? 0;
         if (!n) continue;
         const size = Math.max(1, (n / highest) * (height - 2));
-        context.fillStyle = style.getPropertyValue(`--${level === 'unspecified' ? 'dim' : level}`);
+        context.fillStyle = colours[level];
         y -= size;
         // A bucket that is not full yet is drawn in stripes.
         if (isPart) for (let x = 0; x < bar - 1; x += 3) context.fillRect(i * bar + x, y, 1, size);

@@ -3,8 +3,6 @@
 // Pages are asked for by place, `(timestamp, id)`, strictly before or after, so that no number of
 // records with one time can hide another. The ring leaves out what it has already.
 
-import { dayOf } from './time.js';
-
 const PAGE = 500;
 const AROUND = 100;
 const PATIENCE_MS = 30_000;
@@ -21,6 +19,9 @@ export function comparePlaces(a, b) {
   const [ai, bi] = [BigInt(a.id), BigInt(b.id)];
   return ai < bi ? -1 : Number(ai > bi);
 }
+
+/** Gaps that the reader's way through time has left; the stream's own are the ring's. */
+export const isOwn = (note) => ['between', 'far'].includes(note.reason);
 
 const isSkewed = (record) => record.received_at && Math.abs(record.received_at / 1000 - Number(record.timestamp.slice(0, -9) || '0')) > SKEW_S;
 
@@ -113,6 +114,22 @@ export class History {
     this.set({ phase: 'stopped' });
   }
 
+  /** Puts the next lines of a gap before it, until it is closed. */
+  async into(note) {
+    const ring = this.ring;
+    const to = note.to ? String(BigInt(note.to) + 1n) : endOfGap(ring, note) || this.to;
+    const more = note.next ? { after: note.next } : { from: note.from };
+    const page = await ask('api/logs', this.params({ ...more, to, order: 'oldest', limit: PAGE }), this.abort.signal);
+    const index = ring.items.indexOf(note);
+    if (index < 0) return;
+    const { items } = run(ring, page.records, ring.items[index - 1], ring.items[index + 1]);
+    ring.items = [...ring.items.slice(0, index), ...items, ...ring.items.slice(index)];
+    for (const item of items) ring.bytes += item.bytes;
+    if (items.length) ring.moved.shifts.push([[ring.first + index, items.length]]);
+    if (page.next) Object.assign(note, { next: page.next, count: null, loading: false, error: null, version: note.version + 1 });
+    else ring.remove(note);
+  }
+
   /** Puts a record and its neighbours before the ring, and a gap up to it; says whether there is such a record. */
   async around(at) {
     const { signal } = this.abort;
@@ -127,7 +144,7 @@ export class History {
     if (newer.next && !meets) {
       const gap = { kind: 'gap', reason: 'between', count: null, from: records.at(-1).timestamp, next: newer.next };
       if (this.to) gap.to = String(BigInt(this.to) - 1n);
-      putFirst(ring, [{ ...gap, by_level: {}, key: ring.nextKey++, at: Number(gap.from) / 1e6, version: 0, bytes: 200 }]);
+      putFirst(ring, [ring.make({ ...gap, by_level: {} }, Number(gap.from) / 1e6, 200)]);
     }
     prepend(ring, records);
     this.first = ring.first;
@@ -137,32 +154,38 @@ export class History {
   }
 }
 
-const day = (ring, at) => ({ key: ring.nextKey++, kind: 'day', at, ms: at, version: 0, bytes: 50 });
+const day = (ring, at) => ring.make({ kind: 'day', ms: at }, at, 50);
+const ms = (record) => Number(record.timestamp) / 1e6;
 
-/** Puts records, oldest first, before those that are newer. Answers how many were new. */
-export function prepend(ring, records) {
+/**
+ * Items for records that stand together in the order of their times, between two others. Stored records
+ * stand by their own time: where a clock was far off, that is where a search finds them.
+ */
+function run(ring, records, before, after) {
   const fresh = records.filter((record) => !ring.ids.has(record.id) && ring.ids.add(record.id));
-  if (fresh.length === 0) return 0;
-  const items = fresh.map((record) => ring.item(ring.nextKey++, record, 300 + 2 * (record.message?.length ?? 0)));
-  const first = ring.items[0];
-  if (first && items.some((item) => item.at > first.at)) {
-    // Some came late or early: they have places further down.
-    items.sort((a, b) => a.at - b.at);
-    ring.moved.shifts.push(ring.merge(items));
-  } else {
-    const all = [];
-    for (const item of first ? [...items, first] : items) {
-      const last = all.at(-1);
-      if (last && item.kind === 'record' && dayOf(item.at) > dayOf(last.at)) all.push(day(ring, item.at));
-      if (item !== first) all.push(item);
-    }
-    putFirst(ring, all);
+  const items = [];
+  let last = before;
+  for (const record of fresh) {
+    const at = Math.min(Math.max(ms(record), last?.at ?? -Infinity), after?.at ?? Infinity);
+    if (last && ring.dayOf(at) > ring.dayOf(last.at)) items.push(day(ring, at));
+    last = ring.make({ kind: 'record', record }, at, 300 + 2 * (record.message?.length ?? 0));
+    items.push(last);
   }
+  return { items, count: fresh.length };
+}
+
+/** Puts records, oldest first, before all others. Answers how many were new. */
+export function prepend(ring, records) {
+  const first = ring.items[0];
+  const { items, count } = run(ring, records, null, first);
+  if (items.length && first?.kind === 'record' && ring.dayOf(first.at) > ring.dayOf(items.at(-1).at)) items.push(day(ring, first.at));
+  putFirst(ring, items);
   letNewestGo(ring);
-  return fresh.length;
+  return count;
 }
 
 function putFirst(ring, items) {
+  if (items.length === 0) return;
   if (ring.items.length > 0) ring.moved.shifts.push([[ring.first, items.length]]);
   // A long page would be too many arguments for one call.
   ring.items = [...items, ...ring.items];
@@ -190,7 +213,7 @@ function letNewestGo(ring) {
 }
 
 /** A time that all lines of a gap are older than, by the records that follow it. */
-export function endOfGap(ring, note) {
+function endOfGap(ring, note) {
   const at = ring.items.indexOf(note);
   const records = ring.items.slice(at + 1, at + 1 + LOOK).map((item) => item.record).filter((record) => record && !isSkewed(record));
   return records.length ? String(BigInt(records.reduce((a, b) => (comparePlaces(a, b) > 0 ? a : b)).timestamp) + 1n) : '';
@@ -202,7 +225,7 @@ export function separateDays(ring) {
   for (const item of ring.items) {
     if (item.kind === 'day') { ring.moved.shifts.push([[ring.first + items.length + 1, -1]]); continue; }
     const last = items.at(-1);
-    if (last && item.record && dayOf(item.at) > dayOf(last.at)) {
+    if (last && item.record && ring.dayOf(item.at) > ring.dayOf(last.at)) {
       ring.moved.shifts.push([[ring.first + items.length, 1]]);
       items.push(day(ring, item.at));
     }

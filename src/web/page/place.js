@@ -1,10 +1,10 @@
 // Where the page is: all that a link must bring back lives in the page's URL, and nowhere else.
 
+import { include, quoteValue } from './query-text.js';
+
 const NAMES = ['q', 'from', 'to', 'columns', 'order', 'zone', 'wrap', 'at'];
 /** What decides which lines there are; the rest decides how they look. */
 const SEARCH = ['q', 'from', 'to'];
-
-import { include, quoteValue } from './query-text.js';
 
 /** Plain parameters of the API, in links made by hand, become part of the query. */
 function folded(params) {

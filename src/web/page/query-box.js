@@ -76,7 +76,7 @@ export class QueryBox {
     const parts = [];
     let at = 0;
     for (const piece of pieces(value)) {
-      parts.push(value.slice(at, piece.start), element('span', `piece ${piece.kind}${piece.not ? ' not' : ''}`, value.slice(piece.start, piece.end)));
+      parts.push(value.slice(at, piece.start), element('span', `piece is-${piece.kind}${piece.not ? ' is-not' : ''}`, value.slice(piece.start, piece.end)));
       at = piece.end;
     }
     // A last line break has no height without something behind it.

@@ -1,8 +1,9 @@
 // The time range: presets, typed times, and what is shown of it in the bar.
 
 import { button, element, openSheet } from './dom.js';
-import { day, zoneName } from './time.js';
-import { ageMs, isAge, resolve, stamp, understand } from './typed-time.js';
+import { day, stamp } from './time.js';
+import { ageMs, isAge, resolve, understand } from './typed-time.js';
+import { getZone } from './zone.js';
 
 const PRESETS = [['5m', '5 min'], ['15m', '15 min'], ['1h', '1 hour'], ['6h', '6 hours'], ['24h', '24 hours'], ['7d', '7 days'], ['', 'All']];
 
@@ -92,6 +93,6 @@ export function chooseRange({ from, to }, choose) {
     button('Older [', () => done(shifted(from, to, -1))),
     button('Newer ]', () => done(shifted(from, to, 1))));
   const sheet = openSheet('Time range', {}, element('div', 'choices', ...presets), form, more,
-    element('p', 'hint', `15m, 2h ago, yesterday 17:30, 2026-01-31 12:00, an epoch. Times are in ${zoneName()}.`));
+    element('p', 'hint', `15m, 2h ago, yesterday 17:30, 2026-01-31 12:00, an epoch. Times are in ${getZone()}.`));
   return sheet;
 }

@@ -7,16 +7,17 @@ import { button, element, openSheet } from './dom.js';
 import { noMatch } from './empty.js';
 import { openExport } from './export.js';
 import { Facets } from './facets.js';
-import { Find, wordsOf } from './find.js';
+import { Find } from './find.js';
 import { Histogram } from './histogram.js';
 import { Place, isSearch, joinColumns } from './place.js';
-import { progressWords } from './progress.js';
+import { progressWords } from './figures.js';
 import { QueryBox } from './query-box.js';
 import { exclude, include } from './query-text.js';
 import { bounds, chooseRange, rangeWords, shifted } from './range.js';
 import { openStatus, watch } from './status.js';
-import { localZone, zoneName } from './time.js';
+import { view } from './view.js';
 import { Views } from './views.js';
+import { getZone, setZone, zones } from './zone.js';
 
 const HOUR_NS = 3_600_000_000_000n;
 /** How near the top of the list the reader comes before older lines are fetched. */
@@ -26,7 +27,8 @@ const $ = (id) => document.getElementById(id);
 export class Search {
   /**
    * `page` has what the search needs of the page: `list`, `tell(type, data)` for the worker, `open()` for
-   * a stream anew, `say(text)`, `notice(text)`, `applyZone(name)`, `applyWrap(on)`, `meta()`, `record(use)`.
+   * a stream anew, `openDetail(record, where)`, `say(text)`, `notice(text)`, `look(columns)` and `wrap(on)` for how
+   * lines look, `meta()`, `record(use)` for the line that has the focus, `actions()` for the menu.
    */
   constructor(page) {
     this.page = page;
@@ -75,16 +77,14 @@ export class Search {
     this.histogram.open({ filter, from, to });
     this.facets.refresh();
     this.box.show(q);
-    this.find.set('query', wordsOf(q));
     $('range').firstElementChild.textContent = rangeWords(this.place.get('from'), this.place.get('to'));
     const at = this.place.get('at');
-    return { filter, from, to, at, zone: zoneName() };
+    return { filter, from, to, at, zone: getZone() };
   }
 
   /** The place has changed, by hand or by Back. */
   moved(names, isBack) {
     if (isSearch(names)) {
-      if (!isBack || !this.place.get('at')) this.page.list.close();
       this.page.open();
     } else if (names.includes('at') && isBack) {
       const at = this.place.get('at');
@@ -97,17 +97,10 @@ export class Search {
   /** Puts the parts of the place that are looks into force. */
   look() {
     const { page, place } = this;
-    if (!page.applyZone(place.get('zone') || localZone)) page.notice(`This browser knows no zone ${place.get('zone')}.`);
-    $('zone').textContent = zoneName();
-    page.applyColumns(place.columns);
-    page.applyOrder(place.get('order') === 'newest');
-    if (place.get('wrap')) page.applyWrap(place.get('wrap') === '1');
-    $('columns').hidden = place.columns.length === 0;
-    $('columns').replaceChildren('Columns: ', ...place.columns.map((name) => {
-      const made = button(`${name} ×`, () => this.column(name));
-      made.setAttribute('aria-label', `Hide column ${name}`);
-      return made;
-    }));
+    if (!setZone(place.get('zone'))) page.notice(`This browser knows no zone ${place.get('zone')}.`);
+    $('zone').textContent = getZone();
+    page.look(place.columns);
+    if (place.get('wrap')) page.wrap(place.get('wrap') === '1');
     $('range').firstElementChild.textContent = rangeWords(place.get('from'), place.get('to'));
     this.histogram.draw();
   }
@@ -116,12 +109,6 @@ export class Search {
     const params = new URLSearchParams(url);
     const names = ['q', 'from', 'to', 'columns', 'order', 'zone', 'wrap', 'at'];
     this.place.set(Object.fromEntries(names.map((name) => [name, params.get(name) ?? ''])));
-  }
-
-  column(name) {
-    const { columns } = this.place;
-    const next = columns.includes(name) ? columns.filter((other) => other !== name) : [...columns, name];
-    this.place.set({ columns: joinColumns(next) });
   }
 
   // ---- what the worker says ----
@@ -188,11 +175,11 @@ export class Search {
 
   listen() {
     const { place } = this;
-    const on = (name, action) => document.addEventListener(name, ({ detail }) => action(detail));
+    const on = (name, action) => addEventListener(name, ({ detail }) => action(detail));
     on('wt-query-edit', ({ field, value, exclude: isOut }) => place.set({ q: (isOut ? exclude : include)(place.get('q'), field, value) }));
     on('wt-context', ({ record }) => openContext(record));
     on('wt-trace', ({ record }) => this.trace(record));
-    on('wt-column', ({ name }) => this.column(name));
+    on('wt-view', (names) => { if (names.includes('columns')) place.set({ columns: joinColumns(view.columns) }); });
     $('list').addEventListener('scroll', () => { this.fetchMore(); this.find.later(); }, { passive: true });
     $('range').addEventListener('click', () => this.chooseRange());
     $('zone').addEventListener('click', () => this.chooseZone());
@@ -207,11 +194,12 @@ export class Search {
   chooseZone() {
     const select = element('select');
     select.setAttribute('aria-label', 'Time zone');
-    const names = [...new Set([localZone, 'UTC', zoneName(), ...(Intl.supportedValuesOf?.('timeZone') ?? [])])];
-    select.append(...names.map((name) => Object.assign(element('option', '', name), { value: name, selected: name === zoneName() })));
-    const use = (name) => { sheet.close(); this.place.set({ zone: name === localZone ? '' : name }); };
+    const [local, ...others] = zones();
+    const names = [...new Set([local, getZone(), ...others])];
+    select.append(...names.map((name) => Object.assign(element('option', '', name), { value: name, selected: name === getZone() })));
+    const use = (name) => { sheet.close(); this.place.set({ zone: name === local ? '' : name }); };
     const sheet = openSheet('Time zone', {},
-      element('div', 'choices', button(`Local · ${localZone}`, () => use(localZone)), button('UTC', () => use('UTC'))),
+      element('div', 'choices', button(`Local · ${local}`, () => use(local)), button('UTC', () => use('UTC'))),
       element('label', 'field', element('span', '', 'Any zone'), select), button('Use it', () => use(select.value), 'primary'));
   }
 

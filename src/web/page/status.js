@@ -1,7 +1,8 @@
 // The daemon about itself: a sheet with its figures, and a line above the list for what is wrong.
 
 import { ask, element, openSheet } from './dom.js';
-import { bytes, count } from './words.js';
+import { bytes } from './figures.js';
+import { count } from './words.js';
 
 const EVERY_MS = 2_000;
 const WATCH_MS = 15_000;

@@ -3,7 +3,7 @@
 // An age stays one ("15m"), so that a link made today means the last 15 minutes tomorrow too. All else
 // becomes nanoseconds since the epoch, as text, because they do not fit into a number.
 
-import { milliseconds, zoneName } from './time.js';
+import { getZone } from './zone.js';
 
 const AGE = /^(\d+)\s*(s|sec|secs|seconds?|m|min|mins|minutes?|h|hours?|d|days?|w|weeks?)(?:\s+ago)?$/i;
 const UNITS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };
@@ -50,7 +50,7 @@ function iso(text, zone) {
 }
 
 /** What a text says: an age such as `15m`, `now`, nanoseconds as text, or null. */
-export function understand(text, now = Date.now(), zone = zoneName()) {
+export function understand(text, now = Date.now(), zone = getZone()) {
   const plain = text.trim();
   if (/^now$/i.test(plain)) return 'now';
   const age = AGE.exec(plain);
@@ -80,16 +80,4 @@ export function resolve(value, now = Date.now()) {
   if (value === 'now') return nanoseconds(now);
   if (isAge(value)) return nanoseconds(now - ageMs(value));
   return understand(value, now) ?? '';
-}
-
-const STAMP = { year: 'numeric', month: '2-digit', day: '2-digit', hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' };
-let stamps = null;
-
-/** `2026-01-31 12:00:00` in the zone, as it can be typed; whole, with as many digits below the second as it has. */
-export function stamp(timestamp, isWhole = false) {
-  if (stamps?.zone !== zoneName()) {
-    stamps = { zone: zoneName(), format: new Intl.DateTimeFormat('sv', { timeZone: zoneName(), ...STAMP }) };
-  }
-  const rest = isWhole ? timestamp.padStart(9, '0').slice(-9).replace(/0+$/, '') : '';
-  return `${stamps.format.format(milliseconds(timestamp))}${rest ? `.${rest}` : ''}`;
 }

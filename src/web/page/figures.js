@@ -1,6 +1,6 @@
-// How far back the search has come, in words.
+// Figures in words: how far back the search has come, sizes.
 
-import { stamp } from './typed-time.js';
+import { stamp } from './time.js';
 import { count } from './words.js';
 
 export function progressWords({ phase, found = 0, searchedTo, error }) {
@@ -12,4 +12,13 @@ export function progressWords({ phase, found = 0, searchedTo, error }) {
     error: `Older lines cannot be fetched: ${error}`,
     end: 'Nothing older',
   }[phase] ?? '';
+}
+
+/** A size, in the largest unit of which it has one. */
+export function bytes(n) {
+  const units = ['B', 'KB', 'MB', 'GB', 'TB'];
+  let unit = 0;
+  let size = n;
+  while (size >= 1000 && unit < units.length - 1) { size /= 1000; unit += 1; }
+  return `${count(Number(size.toFixed(size < 10 && unit > 0 ? 1 : 0)))} ${units[unit]}`;
 }
