@@ -1,13 +1,17 @@
 // The page: puts its parts together. The worker brings snapshots, the list shows them.
 
+import { showColumns } from './columns.js';
 import { copy } from './copy.js';
-import { makeDetail } from './detail.js';
+import { around, asSendable, linkTo, makeDetail, sameTrace } from './detail.js';
+import { element, openSheet } from './dom.js';
 import { Filters } from './filters.js';
 import { listen } from './keys.js';
 import { List } from './list.js';
 import { firstSteps, noMatch, signIn } from './panels.js';
-import { zoneName } from './time.js';
+import { iso } from './time.js';
+import { TIME_STYLES, change, marker, patternFor, view } from './view.js';
 import * as words from './words.js';
+import { getZone, setZone } from './zone.js';
 
 const HIDDEN_MS = 30_000;
 /** How long a new stream may have no line before the page says that there is none. */
@@ -36,6 +40,9 @@ const list = new List($('list'), $('sizer'), {
   followed: () => { tell('thaw'); fresh = { count: 0, errors: 0 }; showFollow(); },
   open: (key, place) => { wantsDetail = { key, place, use: openDetail }; tell('record', { key }); },
   load: (key) => tell('load', { key }),
+  expand: (key) => tell('expand', { key }),
+  readOn: () => tell('readOn'),
+  copyRange: (from, to) => tell('records', { from, to }),
 });
 const filters = new Filters($('filters'), $('clear'), openStream);
 
@@ -45,6 +52,7 @@ function openStream() {
   list.reset();
   showFollow();
   $('list').classList.add('stale');
+  change({ pattern: patternFor(filters.params.get('q') ?? '') });
   tell('open', { generation, filter: filters.params.toString(), small: matchMedia('(max-width: 600px)').matches });
 }
 
@@ -57,7 +65,7 @@ const messages = {
     if (snapshot.services) filters.offer($('services'), snapshot.services);
     if (snapshot.environments) {
       filters.offer($('environments'), snapshot.environments);
-      list.showEnvironment = snapshot.environments.length > 1;
+      change({ showEnvironment: snapshot.environments.length > 1 });
     }
     fresh = snapshot.fresh;
     status = snapshot.status;
@@ -73,16 +81,13 @@ const messages = {
     wantsDetail = null;
   },
   place({ key, place }) { list.goTo(key, place); },
+  records({ records }) { copyText(records.map(lineOf).join('\n'), words.lines(records.length)); },
 };
 
+const lineOf = (record) => `${iso(record.timestamp)} ${words.CODES[record.level] ?? record.level} ${record.service ?? '-'} ${record.message ?? ''}`;
+
 function openDetail(record, { key, place }) {
-  list.openAt(key, place, makeDetail(record, {
-    close: () => list.close(),
-    only: {
-      service: (service) => filters.set({ service }),
-      environment: (environment) => filters.set({ environment }),
-    },
-  }));
+  list.openAt(key, place, makeDetail(record, { close: () => list.close() }));
 }
 
 function showFollow() {
@@ -100,12 +105,14 @@ function showStatus() {
   const about = words.queryWords(status.hello?.q);
   $('understood').hidden = !about;
   if ($('understood').textContent !== about) $('understood').textContent = about;
-  const text = words.stateWords(status, Date.now());
+  const isPaused = !list.following && ['live', 'quiet'].includes(status.state);
+  const text = isPaused ? 'Paused' : words.stateWords(status, Date.now());
   if ($('state-word').textContent !== text) $('state-word').textContent = text;
   $('figures').textContent = words.figures(status);
   $('retry').hidden = !status.retryAt;
   if (status.state !== announced) {
     announced = status.state;
+    if (status.state !== 'buffered' && $('notice').textContent.startsWith(words.BUFFERED)) $('notice').hidden = true;
     $('announce').textContent = text;
     if (status.state === 'buffered') notice(words.BUFFERED);
     if (status.state === 'live') loadMeta();
@@ -165,7 +172,7 @@ const toggleWrap = () => {
   list.measure();
   list.schedule();
 };
-const nextError = (direction) => tell('nextError', { place: list.focused?.place ?? list.snapshot.end, direction });
+const next = (direction, levels) => tell('next', { place: list.focused?.place ?? list.snapshot.end, direction, levels });
 
 function setTheme(theme) {
   document.documentElement.dataset.theme = theme;
@@ -189,25 +196,67 @@ function showKeys() {
   $('keys').showModal();
 }
 
-function copyFocused() {
-  if (!list.focused) return;
+async function copyText(text, what) {
+  const copied = await copy(text);
+  $('announce').textContent = copied ? `Copied: ${what}` : 'Could not copy';
+  notice(copied ? `Copied: ${what}` : 'This browser does not let the page copy.');
+}
+
+/** Does something with the whole record that has the focus. */
+function withFocused(use) {
+  if (!list.focused?.key) return;
   const { key } = list.focused;
-  wantsDetail = { key, use: async (record) => {
-    const copied = await copy(JSON.stringify(record, null, 2));
-    $('announce').textContent = copied ? 'Copied' : 'Could not copy';
-    if (!copied) notice('This browser does not let the page copy.');
-  } };
+  wantsDetail = { key, use };
   tell('record', { key });
 }
+
+function markText() {
+  const selected = String(getSelection()).trim();
+  if (selected) return change({ marked: marker(selected) });
+  const input = element('input');
+  input.setAttribute('aria-label', 'Text to mark');
+  const form = element('form', 'ask', input, element('button', 'primary', 'Mark'));
+  form.addEventListener('submit', (event) => {
+    event.preventDefault();
+    change({ marked: marker(input.value) });
+    sheet.close();
+  });
+  const sheet = openSheet('Mark a text', {}, form);
+  return input.focus();
+}
+
+function pin() {
+  withFocused((record, { key }) => {
+    const isPinned = view.pinned?.key === key;
+    change(isPinned ? { pinned: null, timeStyle: 'clock' } : { pinned: { key, timestamp: record.timestamp }, timeStyle: 'pinned' });
+  });
+}
+
+function nextTimeStyle() {
+  const known = TIME_STYLES.filter((style) => style !== 'pinned' || view.pinned);
+  change({ timeStyle: known[(known.indexOf(view.timeStyle) + 1) % known.length] });
+}
+
+function showZone(zone) {
+  setZone(zone);
+  $('zone').textContent = getZone();
+  tell('zone', { zone });
+  change({});
+}
+
+addEventListener('wt-view', ({ detail }) => { if (detail.includes('columns')) tell('columns', { columns: view.columns }); });
 
 listen({
   '/': () => { showFilters(true); $('text').focus(); $('text').select(); },
   ' ': toggleFollow, l: follow, L: follow, End: follow,
-  g: () => { list.pause(); $('list').scrollTop = 0; }, Home: () => { list.pause(); $('list').scrollTop = 0; },
+  g: () => list.page(-Infinity), Home: () => list.page(-Infinity),
   j: () => list.move(1), ArrowDown: () => list.move(1), k: () => list.move(-1), ArrowUp: () => list.move(-1),
-  PageUp: () => { list.pause(); $('list').scrollTop -= list.viewHeight * 0.9; }, PageDown: () => { $('list').scrollTop += list.viewHeight * 0.9; },
+  PageUp: () => list.page(-0.9), PageDown: () => list.page(0.9),
   Enter: () => list.toggle(), ArrowRight: () => { if (!list.open) list.toggle(); }, ArrowLeft: () => list.close(),
-  e: () => nextError(1), E: () => nextError(-1), Y: copyFocused, w: toggleWrap, '?': showKeys,
+  e: () => next(1, ['error', 'fatal']), E: () => next(-1, ['error', 'fatal']), v: () => next(1, ['warn']), V: () => next(-1, ['warn']),
+  c: () => withFocused(around), x: () => withFocused(sameTrace), y: () => withFocused((record) => copyText(linkTo(record), 'link')),
+  Y: () => withFocused((record) => copyText(asSendable(record), 'JSON')),
+  w: toggleWrap, m: markText, p: pin, t: nextTimeStyle, z: () => showZone(getZone() === 'UTC' ? '' : 'UTC'), '?': showKeys,
   Escape: () => { if (!list.close()) { list.focused = null; list.schedule(); } },
 }, (field) => { filters.read(); field.blur(); $('list').focus(); });
 
@@ -230,11 +279,17 @@ document.addEventListener('visibilitychange', () => {
   if (document.hidden) resting = setTimeout(() => tell('rest'), HIDDEN_MS);
   else tell('wake');
 });
+document.addEventListener('freeze', () => tell('rest'));
+for (const name of ['pointerdown', 'keydown', 'focus']) addEventListener(name, () => tell('touched'), true);
 addEventListener('pagehide', () => tell('rest'));
 addEventListener('pageshow', () => tell('wake'));
-setInterval(() => { if (status.retryAt || status.state === 'quiet') showStatus(); }, 1000);
+setInterval(() => {
+  if (status.retryAt || status.state === 'quiet') showStatus();
+  if (view.timeStyle === 'age' && !document.hidden) change({});
+}, 1000);
 
-$('zone').textContent = zoneName();
+showColumns($('columns'));
+$('zone').textContent = getZone();
 setTheme(localStorage.getItem('watchtower.theme') ?? 'system');
 if (localStorage.getItem('watchtower.wrap')) toggleWrap();
 openStream();
