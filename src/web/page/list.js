@@ -383,6 +383,7 @@ export class List {
     observer.disconnect();
     element.remove();
     this.open = null;
+    this.handlers.closed();
     if (!this.rows.has(key)) this.heights.set(place, Math.max(this.rowHeight, this.heights.get(place) - height));
     this.schedule();
     return true;
