@@ -59,9 +59,11 @@ export class Fake {
   record(more = {}) {
     const n = (this.made = (this.made ?? 0) + 1);
     const now = Date.now();
+    // One microsecond apart at least, so that the order of time is the order of sending.
+    this.micros = Math.max((this.micros ?? 0) + 1, now * 1_000);
     return {
       id: String(7_000_000_000_000_000_000n + BigInt(n)),
-      timestamp: `${now}${String((n * 1_000) % 1_000_000).padStart(6, '0')}`,
+      timestamp: `${this.micros}000`,
       level: LEVELS[n % LEVELS.length], severity_number: 9, service: `service-${n % 17}`, environment: 'prod',
       message: `line ${n} GET /api/v1/items/${n % 997} answered 200 in ${n % 89} ms for client 10.0.${n % 250}.${n % 199}, request 5f2c${n}`,
       receiver: 'json', received_at: now,

@@ -97,3 +97,50 @@ export async function proxy() {
     comeBack: () => listen(port),
   };
 }
+
+/** The list from its top to its end, short of following again: each line once, by its place. */
+export const walk = (page) => page.evaluate(async () => {
+  const list = document.getElementById('list');
+  const seen = new Map();
+  const frame = () => new Promise((resolve) => { requestAnimationFrame(resolve); });
+  const gather = () => {
+    for (const row of list.querySelectorAll('.row:not([hidden])')) {
+      seen.set(Number(row.getAttribute('aria-posinset')), { kind: row.dataset.kind, level: row.dataset.level, message: row.querySelector('.message').textContent });
+    }
+  };
+  const last = () => list.scrollHeight - list.clientHeight - 20;
+  for (let top = 0; ; top += list.clientHeight) {
+    list.scrollTop = Math.min(top, last());
+    const [from, to] = [list.scrollTop, list.scrollTop + list.clientHeight];
+    // Until the worker has sent what is in view.
+    for (let wait = 0; wait < 120; wait += 1) {
+      await frame();
+      const tops = [...list.querySelectorAll('.row:not([hidden])')].map((row) => row.top);
+      if (Math.min(...tops) <= from && Math.max(...tops) >= Math.min(to - 60, list.scrollHeight - 110)) break;
+    }
+    gather();
+    if (top >= last()) break;
+  }
+  return [...seen].sort(([a], [b]) => a - b).map(([, line]) => line);
+});
+
+/** The numbers of lines `line 123 …`. */
+export const numbers = (lines) => lines.map(({ message }) => Number(/^line (\d+)/.exec(message)?.[1])).filter((number) => !Number.isNaN(number));
+
+export const range = (from, to) => Array.from({ length: to - from }, (_, i) => from + i);
+
+export const state = (page) => page.locator('#state').getAttribute('data-state');
+
+/** Waits for a state, and gives its words. */
+export async function inState(page, name, ms = 10_000) {
+  await page.waitForSelector(`#state[data-state="${name}"]`, { timeout: ms });
+  return page.locator('#state-word').textContent();
+}
+
+export const pause = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
+
+/** The value below which so many of the values lie. */
+export const quantile = (values, part) => [...values].sort((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * part))];
+
+/** Figures belong to the report; no test fails on a time of a machine that does other things too. */
+export const figure = (t, name, value, unit = 'ms') => t.diagnostic(`${name}: ${Math.round(value * 10) / 10} ${unit}`);

@@ -40,7 +40,7 @@ export function stamp(timestamp, isWhole = false) {
 export function iso(timestamp) {
   const ms = milliseconds(timestamp);
   const { year, month, day: date, hour, minute, second, timeZoneName } = parts(ms);
-  const offset = timeZoneName === 'GMT' ? 'Z' : timeZoneName.slice(3);
+  const offset = ['GMT', 'GMT+00:00'].includes(timeZoneName) ? 'Z' : timeZoneName.slice(3);
   return `${year.padStart(4, '0')}-${month}-${date}T${hour}:${minute}:${second}.${timestamp.padStart(9, '0').slice(-9)}${offset}`;
 }
 

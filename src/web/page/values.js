@@ -27,15 +27,14 @@ function tool(sign, label, action) {
 }
 
 function tools(name, field, value, shown) {
-  const copyTool = copyButton('⧉', () => value, shown);
+  const copyTool = copyButton('copy', () => value, shown);
   copyTool.className = 'tool';
-  copyTool.title = 'Copy';
   copyTool.setAttribute('aria-label', `Copy ${name}`);
   if (!field) return element('span', 'tools', copyTool);
   return element('span', 'tools',
-    tool('=', `Only this ${name}`, () => edit(field, value, false)),
-    tool('≠', `Not this ${name}`, () => edit(field, value, true)),
-    tool('▥', `${name} as a column`, () => toggleColumn(field.replace(/^(attributes|resource)\./, ''))),
+    tool('only', `Only this ${name}`, () => edit(field, value, false)),
+    tool('not', `Not this ${name}`, () => edit(field, value, true)),
+    tool('column', `${name} as a column`, () => toggleColumn(field.replace(/^(attributes|resource)\./, ''))),
     copyTool);
 }
 
