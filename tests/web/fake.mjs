@@ -120,8 +120,7 @@ export class Fake {
   }
 
   bye(reason, retry_ms = 1_000) {
-    this.write(event('bye', { reason, retry_ms }));
-    this.cut();
+    for (const stream of this.streams) stream.end(event('bye', { reason, retry_ms }));
   }
 
   write(text) { for (const stream of this.streams) stream.write(text); }

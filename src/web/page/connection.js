@@ -149,7 +149,10 @@ export class Connection {
     try {
       const answer = await fetch(`api/logs/stream?${query}`, { cache: 'no-store', signal: AbortSignal.timeout(10_000) });
       if (this.source) return;
-      if (answer.status === 200) return this.comeBack('reconnecting', answer.headers.get('content-type')?.includes('json') ? '' : 'something else answers in its place');
+      if (answer.ok) {
+        const isOurs = answer.headers.get('content-type')?.includes('json');
+        return this.comeBack('reconnecting', answer.status !== 200 ? `answer ${answer.status}` : isOurs ? '' : 'something else answers in its place');
+      }
       const error = await answer.json().catch(() => ({}));
       if (answer.status === 401) return this.set('signedout');
       const state = { 429: 'limited', 400: 'refused', 403: 'refused' }[answer.status] ?? 'restarting';
