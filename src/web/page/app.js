@@ -44,7 +44,7 @@ const list = new List($('list'), $('sizer'), {
   expand: (key) => tell('expand', { key }),
   readOn: () => tell('readOn'),
   closed: () => { if (!isResetting) search.closed(); },
-  copyRange: (from, to) => tell('records', { from, to }),
+  copyRange: (...ends) => { const [from, to] = ends.map((place) => list.flip(place)).sort((a, b) => a - b); tell('records', { from, to }); },
 });
 const search = new Search({
   list, tell, notice, openDetail,
@@ -99,7 +99,7 @@ const messages = {
     if (record && wantsDetail?.key === key) wantsDetail.use(record, wantsDetail);
     wantsDetail = null;
   },
-  place({ key, place }) { list.goTo(key, place); },
+  place({ key, place }) { list.goTo(key, list.flip(place)); },
   records({ records }) { copyText(records.map(lineOf).join('\n'), words.lines(records.length)); },
 };
 
@@ -198,7 +198,7 @@ function toggleWrap() {
   setWrap(on);
   search.place.set({ wrap: on ? '1' : '0' }, { quiet: true });
 }
-const next = (direction, levels) => tell('next', { place: list.focused?.place ?? list.snapshot.end, direction, levels });
+const next = (direction, levels) => tell('next', { place: list.flip(list.focused?.place ?? list.edge), direction: list.isReversed ? -direction : direction, levels });
 
 function setTheme(theme) {
   document.documentElement.dataset.theme = theme;

@@ -12,7 +12,7 @@ import { Histogram } from './histogram.js';
 import { Place, isSearch, joinColumns } from './place.js';
 import { progressWords } from './figures.js';
 import { QueryBox } from './query-box.js';
-import { exclude, include } from './query-text.js';
+import { exclude, include, quote } from './query-text.js';
 import { bounds, chooseRange, rangeWords, shifted } from './range.js';
 import { openStatus, watch } from './status.js';
 import { view } from './view.js';
@@ -43,8 +43,8 @@ export class Search {
     this.histogram = new Histogram($('histogram'), (range) => this.place.set(range));
     this.facets = new Facets($('facets'), { search: () => this.asked, edit: (q) => this.place.set({ q }) });
     this.find = new Find($('find'), $('list'), {
-      look: (text, step) => page.tell('find', { text, step, place: page.list.focused?.place ?? page.list.snapshot.end }),
-      everywhere: (text) => this.place.set({ q: `${this.place.get('q')} ${JSON.stringify(text)}`.trim() }),
+      look: (text, step) => this.lookFor(text, step),
+      everywhere: (text) => this.place.set({ q: `${this.place.get('q')} ${quote(text)}`.trim() }),
     });
     this.listen();
     this.look();
@@ -84,7 +84,8 @@ export class Search {
 
   /** The place has changed, by hand or by Back. */
   moved(names, isBack) {
-    if (isSearch(names)) {
+    if (names.includes('order')) this.page.list.isReversed = this.place.get('order') === 'newest';
+    if (isSearch(names) || names.includes('order')) {
       this.page.open();
     } else if (names.includes('at') && isBack) {
       const at = this.place.get('at');
@@ -99,6 +100,8 @@ export class Search {
     const { page, place } = this;
     if (!setZone(place.get('zone'))) page.notice(`This browser knows no zone ${place.get('zone')}.`);
     $('zone').textContent = getZone();
+    page.list.isReversed = place.get('order') === 'newest';
+    page.list.root.setAttribute('aria-label', `Log records, ${page.list.isReversed ? 'newest' : 'oldest'} first`);
     page.look(place.columns);
     if (place.get('wrap')) page.wrap(place.get('wrap') === '1');
     $('range').firstElementChild.textContent = rangeWords(place.get('from'), place.get('to'));
@@ -139,7 +142,7 @@ export class Search {
     const { list, tell } = this.page;
     const { end, first } = list.snapshot;
     const isShort = end > first && list.root.scrollHeight <= list.root.clientHeight + 40;
-    const isNear = list.isReversed ? list.distance < NEAR_PX : list.root.scrollTop < NEAR_PX;
+    const isNear = list.distanceToOldest < NEAR_PX;
     if (this.state.phase === 'idle' && this.openedAt && end > first && (isShort || (!list.following && isNear))) {
       this.state = { ...this.state, phase: 'asked' };
       tell('older');
@@ -156,13 +159,19 @@ export class Search {
       this.page.notice(status === 404 ? 'The linked line is not kept any more, or not stored yet.' : `The linked line cannot be shown: ${error}`);
       return;
     }
-    this.page.list.goTo(key, place);
-    this.page.openDetail(record, { key, place });
+    const shown = this.page.list.flip(place);
+    this.page.list.goTo(key, shown);
+    this.page.openDetail(record, { key, place: shown });
+  }
+
+  lookFor(text, step) {
+    const { list } = this.page;
+    this.page.tell('find', { text, step: list.isReversed ? -step : step, place: list.flip(list.focused?.place ?? list.edge) });
   }
 
   onFound({ n, of, key, place }) {
     this.find.found({ n, of });
-    if (key !== undefined) this.page.list.goTo(key, place);
+    if (key !== undefined) this.page.list.goTo(key, this.page.list.flip(place));
   }
 
   /** A record was opened or closed by hand. */
@@ -256,7 +265,7 @@ export class Search {
   /** Keys that are the search's. */
   get keys() {
     const own = this.actions.filter(([key]) => key.length === 1).map(([key, , action]) => [key, action]);
-    const next = (step) => () => { if (this.find.text) this.page.tell('find', { text: this.find.text, step, place: this.page.list.focused?.place ?? this.page.list.snapshot.end }); };
+    const next = (step) => () => { if (this.find.text) this.lookFor(this.find.text, step); };
     return { ...Object.fromEntries(own), n: next(1), N: next(-1) };
   }
 
