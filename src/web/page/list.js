@@ -358,6 +358,8 @@ export class List {
   /** Goes to a place that may not be loaded into the page yet. */
   goTo(key, place) {
     this.pause();
+    // The snapshot that brought the place may wait for the next frame.
+    if (this.pending) this.render();
     this.focused = { key, place };
     this.scrollTo(this.top(place) - this.viewHeight / 2);
   }

@@ -17,7 +17,7 @@ import { bounds, chooseRange, rangeWords, shifted } from './range.js';
 import { openStatus, watch } from './status.js';
 import { view } from './view.js';
 import { Views } from './views.js';
-import { getZone, setZone, zones } from './zone.js';
+import { getZone, isZone, setZone, zones } from './zone.js';
 
 const HOUR_NS = 3_600_000_000_000n;
 /** How near the top of the list the reader comes before older lines are fetched. */
@@ -201,15 +201,22 @@ export class Search {
   chooseRange() { chooseRange({ from: this.place.get('from'), to: this.place.get('to') }, (range) => this.place.set(range)); }
 
   chooseZone() {
-    const select = element('select');
-    select.setAttribute('aria-label', 'Time zone');
     const [local, ...others] = zones();
-    const names = [...new Set([local, getZone(), ...others])];
-    select.append(...names.map((name) => Object.assign(element('option', '', name), { value: name, selected: name === getZone() })));
-    const use = (name) => { sheet.close(); this.place.set({ zone: name === local ? '' : name }); };
-    const sheet = openSheet('Time zone', {},
-      element('div', 'choices', button(`Local · ${local}`, () => use(local)), button('UTC', () => use('UTC'))),
-      element('label', 'field', element('span', '', 'Any zone'), select), button('Use it', () => use(select.value), 'primary'));
+    const input = element('input');
+    Object.assign(input, { type: 'text', value: getZone(), autocomplete: 'off', spellcheck: false });
+    input.setAttribute('list', 'zones');
+    const names = element('datalist', '', ...others.map((name) => Object.assign(element('option'), { value: name })));
+    names.id = 'zones';
+    const trouble = element('p', 'trouble');
+    trouble.setAttribute('role', 'alert');
+    const use = (name) => {
+      if (!isZone(name)) { trouble.textContent = 'This browser knows no such zone.'; return; }
+      sheet.close();
+      this.place.set({ zone: name === local ? '' : name });
+    };
+    const form = element('form', '', element('label', 'field', element('span', '', 'Any zone'), input), names, element('button', 'primary', 'Use it'));
+    form.addEventListener('submit', (event) => { event.preventDefault(); use(input.value.trim()); });
+    const sheet = openSheet('Time zone', {}, element('div', 'choices', button(`Local · ${local}`, () => use(local)), button('UTC', () => use('UTC'))), form, trouble);
   }
 
   /** All lines of one trace, an hour around this one. */

@@ -38,7 +38,8 @@ const connection = new Connection({
       hasRecords = true;
       remember('service', record.service);
       remember('environment', record.environment);
-      if (frozen && !isCounted) count(1, isBad(record.level) ? 1 : 0);
+      // What was there before the page is not new, also where a linked line is read.
+      if (frozen && !isCounted && !(record.received_at < openedAt)) count(1, isBad(record.level) ? 1 : 0);
     }
     if (!frozen) ring.trim();
     touch();
