@@ -347,6 +347,7 @@ export class List {
   /** Scrolls by a part of what is in view, or to the oldest line. */
   page(part) {
     this.pause();
+    if (part === -Infinity) this.focused = null;
     this.scrollTo(part === -Infinity ? 0 : this.root.scrollTop + this.viewHeight * part);
     if (part > 0 && this.distance <= 2 && !this.open) this.reachEnd();
   }
