@@ -367,6 +367,7 @@ export class List {
   /** Scrolls by a part of what is in view, or to the oldest line. */
   page(part) {
     this.pause();
+    if (part === -Infinity) this.focused = null;
     this.scrollTo(part === -Infinity ? (this.isReversed ? this.root.scrollHeight : 0) : this.root.scrollTop + this.viewHeight * part);
     if ((this.isReversed ? part < 0 : part > 0) && this.distance <= 2 && !this.open) this.reachEnd();
   }

@@ -94,7 +94,8 @@ export function figures(status) {
 
 export function late(seconds) {
   const size = Math.abs(seconds);
-  const [n, unit] = size >= 86_400 ? [size / 86_400, 'd'] : size >= 3600 ? [size / 3600, 'h'] : size >= 60 ? [size / 60, 'min'] : [size, 's'];
+  // Just short of an hour is an hour, in round numbers.
+  const [n, unit] = size >= 86_000 ? [size / 86_400, 'd'] : size >= 3570 ? [size / 3600, 'h'] : size >= 59.5 ? [size / 60, 'min'] : [size, 's'];
   return `${count(Math.round(n))} ${unit} ${seconds > 0 ? 'late' : 'ahead'}`;
 }
 
