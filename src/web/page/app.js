@@ -16,6 +16,8 @@ import { getZone } from './zone.js';
 const HIDDEN_MS = 30_000;
 /** How long a new stream may have no line before the page says that there is none. */
 const EMPTY_MS = 400;
+/** One sentence about new lines in so long. */
+const TELL_MS = 10_000;
 const TITLE = 'Watchtower';
 
 const $ = (id) => document.getElementById(id);
@@ -32,6 +34,7 @@ let helloSince = null;
 let meta = null;
 let panel = '';
 let announced = '';
+let toldAt = -Infinity;
 let wantsDetail = null;
 let isResetting = false;
 
@@ -84,6 +87,7 @@ const messages = {
     if (snapshot.generation !== generation) return;
     if (snapshot.environments) change({ showEnvironment: snapshot.environments.length > 1 });
     fresh = snapshot.fresh;
+    tellFresh();
     status = snapshot.status;
     helloSince = status.hello ? helloSince ?? performance.now() : null;
     if (status.hello || status.state === 'past') $('list').classList.remove('stale');
@@ -108,6 +112,15 @@ const lineOf = (record) => `${iso(record.timestamp)} ${words.CODES[record.level]
 function openDetail(record, { key, place }) {
   search.opened(record);
   list.openAt(key, place, makeDetail(record, { close: () => list.close() }));
+}
+
+/** Says how much is new, for those who do not see the bar: not more often than somebody can listen to. */
+function tellFresh() {
+  const now = performance.now();
+  if (list.following || fresh.count === 0 || now - toldAt < TELL_MS) return;
+  toldAt = now;
+  const text = words.freshWords(fresh);
+  if ($('announce').textContent !== text) $('announce').textContent = text;
 }
 
 function showFollow() {

@@ -5,6 +5,13 @@ import { button, element } from './dom.js';
 const MARK_MS = 100;
 const MAX_RANGES = 2_000;
 
+function named(sign, label, action) {
+  const made = button(sign, action);
+  made.setAttribute('aria-label', label);
+  made.title = label;
+  return made;
+}
+
 export class Find {
   /** `look(text, step)` asks the worker, `everywhere(text)` makes it the query. */
   constructor(bar, root, { look, everywhere }) {
@@ -14,7 +21,7 @@ export class Find {
     this.input.setAttribute('aria-label', 'Find in what is loaded');
     this.says = element('span', 'says');
     this.says.setAttribute('role', 'status');
-    bar.replaceChildren(this.input, this.says, button('Previous', () => this.go(-1)), button('Next', () => this.go(1)),
+    bar.replaceChildren(this.input, this.says, named('↑', 'Previous', () => this.go(-1)), named('↓', 'Next', () => this.go(1)),
       button('Search all', () => { const text = this.input.value; this.close(); everywhere(text); }), button('Close', () => this.close()));
     this.input.addEventListener('input', () => this.go(0));
     this.input.addEventListener('keydown', (event) => {

@@ -83,7 +83,8 @@ export class QueryBox {
     this.mirror.replaceChildren(...parts, `${value.slice(at)}\u200b`);
     this.clear.hidden = value === '';
     this.text.classList.toggle('edited', value.trim() !== this.applied);
-    this.text.style.height = 'auto';
-    this.text.style.height = `${Math.min(this.text.scrollHeight + 2, 160)}px`;
+    // Empty, it has the height of one line, whatever the placeholder would take.
+    this.text.style.height = '';
+    if (value) this.text.style.height = `${Math.min(this.text.scrollHeight + 2, 160)}px`;
   }
 }

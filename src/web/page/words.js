@@ -17,10 +17,13 @@ export function byLevel(levels) {
     .join(', ');
 }
 
-export function pausedWords(fresh) {
+/** "42 new (3 errors)" */
+export function freshWords(fresh) {
   const errors = fresh.errors ? ` (${count(fresh.errors)} ${fresh.errors === 1 ? 'error' : 'errors'})` : '';
-  return `Paused · ${count(fresh.count)} new${errors}`;
+  return `${count(fresh.count)} new${errors}`;
 }
+
+export const pausedWords = (fresh) => `Paused · ${freshWords(fresh)}`;
 
 export function skippedWords(item) {
   const why = { rate: 'they came faster than the page asked for', slow: 'this browser was too slow' };
