@@ -87,7 +87,10 @@ const messages = {
 const lineOf = (record) => `${iso(record.timestamp)} ${words.CODES[record.level] ?? record.level} ${record.service ?? '-'} ${record.message ?? ''}`;
 
 function openDetail(record, { key, place }) {
-  list.openAt(key, place, makeDetail(record, { close: () => list.close() }));
+  if (!list.isPhone) return list.openAt(key, place, makeDetail(record, { close: () => list.close() }));
+  list.pause();
+  const sheet = openSheet('Line', {}, makeDetail(record, { close: () => sheet.close() }));
+  return sheet;
 }
 
 function showFollow() {
