@@ -4,14 +4,14 @@ import { showColumns } from './columns.js';
 import { copy } from './copy.js';
 import { around, asSendable, linkTo, makeDetail, sameTrace } from './detail.js';
 import { element, openSheet } from './dom.js';
-import { Filters } from './filters.js';
 import { listen } from './keys.js';
 import { List } from './list.js';
-import { firstSteps, noMatch, signIn } from './panels.js';
+import { firstSteps, signIn } from './panels.js';
+import { Search } from './search.js';
 import { iso } from './time.js';
 import { TIME_STYLES, change, marker, patternFor, view } from './view.js';
 import * as words from './words.js';
-import { getZone, setZone } from './zone.js';
+import { getZone } from './zone.js';
 
 const HIDDEN_MS = 30_000;
 /** How long a new stream may have no line before the page says that there is none. */
@@ -33,6 +33,7 @@ let meta = null;
 let panel = '';
 let announced = '';
 let wantsDetail = null;
+let isResetting = false;
 
 const list = new List($('list'), $('sizer'), {
   want: (want) => tell('want', { want }),
@@ -42,18 +43,37 @@ const list = new List($('list'), $('sizer'), {
   load: (key) => tell('load', { key }),
   expand: (key) => tell('expand', { key }),
   readOn: () => tell('readOn'),
-  copyRange: (from, to) => tell('records', { from, to }),
+  closed: () => { if (!isResetting) search.closed(); },
+  copyRange: (...ends) => { const [from, to] = ends.map((place) => list.flip(place)).sort((a, b) => a - b); tell('records', { from, to }); },
 });
-const filters = new Filters($('filters'), $('clear'), openStream);
+const search = new Search({
+  list, tell, notice, openDetail,
+  open: openStream,
+  say: (text) => { $('announce').textContent = text; },
+  record: withFocused,
+  meta: () => meta,
+  wrap: (on) => { if (document.documentElement.classList.contains('wrap') !== on) setWrap(on); },
+  look: (columns) => { tell('zone', { zone: getZone() }); change({ columns }); },
+  actions: () => [
+    ['Space', list.following ? 'Pause' : 'Follow', toggleFollow], ['w', 'Wrap lines', toggleWrap], ['t', 'Time style', nextTimeStyle],
+    ['m', 'Mark a text', markText], ['?', 'Keys', showKeys], ['', 'Theme', nextTheme],
+  ],
+});
 
 function openStream() {
   generation += 1;
   helloSince = null;
+  isResetting = true;
   list.reset();
+  isResetting = false;
   showFollow();
   $('list').classList.add('stale');
-  change({ pattern: patternFor(filters.params.get('q') ?? '') });
-  tell('open', { generation, filter: filters.params.toString(), small: matchMedia('(max-width: 600px)').matches });
+  change({ pattern: patternFor(search.place.get('q')) });
+  const asked = search.begin();
+  tell('open', { generation, ...asked, small: matchMedia('(max-width: 600px)').matches });
+  // A linked line is read where it stands.
+  if (asked.at) list.pause();
+  showFollow();
 }
 
 worker.onmessage = ({ data }) => messages[data.type](data);
@@ -62,42 +82,43 @@ worker.onerror = () => notice('The page could not start its worker. Reload it.')
 const messages = {
   snapshot(snapshot) {
     if (snapshot.generation !== generation) return;
-    if (snapshot.services) filters.offer($('services'), snapshot.services);
-    if (snapshot.environments) {
-      filters.offer($('environments'), snapshot.environments);
-      change({ showEnvironment: snapshot.environments.length > 1 });
-    }
+    if (snapshot.environments) change({ showEnvironment: snapshot.environments.length > 1 });
     fresh = snapshot.fresh;
     status = snapshot.status;
     helloSince = status.hello ? helloSince ?? performance.now() : null;
-    if (status.hello) $('list').classList.remove('stale');
+    if (status.hello || status.state === 'past') $('list').classList.remove('stale');
     list.update(snapshot);
     showFollow();
     showStatus();
+    search.onSnapshot(snapshot);
     showPanel(snapshot);
   },
+  around: (message) => search.onAround(message),
+  found: (message) => search.onFound(message),
   record({ key, record }) {
     if (record && wantsDetail?.key === key) wantsDetail.use(record, wantsDetail);
     wantsDetail = null;
   },
-  place({ key, place }) { list.goTo(key, place); },
+  place({ key, place }) { list.goTo(key, list.flip(place)); },
   records({ records }) { copyText(records.map(lineOf).join('\n'), words.lines(records.length)); },
 };
 
 const lineOf = (record) => `${iso(record.timestamp)} ${words.CODES[record.level] ?? record.level} ${record.service ?? '-'} ${record.message ?? ''}`;
 
 function openDetail(record, { key, place }) {
+  search.opened(record);
   if (!list.isPhone) return list.openAt(key, place, makeDetail(record, { close: () => list.close() }));
+  // On a phone it has the screen for itself.
   list.pause();
-  const sheet = openSheet('Line', {}, makeDetail(record, { close: () => sheet.close() }));
+  const sheet = openSheet('Line', { closed: () => search.closed() }, makeDetail(record, { close: () => sheet.close() }));
   return sheet;
 }
 
 function showFollow() {
   const { following } = list;
-  $('follow').setAttribute('aria-pressed', String(following));
-  $('follow-word').textContent = following ? 'Following' : 'Paused';
-  $('paused').hidden = following;
+  $('follow').setAttribute('aria-pressed', String(following && !search.isPast));
+  $('follow-word').textContent = search.isPast ? 'Go live' : following ? 'Following' : 'Paused';
+  $('paused').hidden = following || search.isPast;
   $('paused-words').textContent = words.pausedWords(fresh);
   document.title = !following && fresh.errors ? `(${fresh.errors}) ${TITLE}` : TITLE;
 }
@@ -125,16 +146,16 @@ function showStatus() {
 function showPanel({ hasRecords, first, end }) {
   let wanted = '';
   if (status.state === 'signedout') wanted = 'signin';
-  else if (end - first === 0 && !hasRecords && helloSince !== null) {
+  else if (end - first === 0 && !hasRecords && (search.isPast ? search.state.phase === 'end' : helloSince !== null)) {
     const wait = EMPTY_MS - (performance.now() - helloSince);
     if (wait > 0) setTimeout(() => showPanel({ hasRecords, first, end: list.snapshot.end }), wait);
-    else wanted = filters.isActive ? 'nomatch' : meta ? 'steps' : '';
+    else wanted = search.isActive ? 'nomatch' : meta ? 'steps' : '';
   }
   if (wanted === panel) return;
   panel = wanted;
   const make = {
     signin: () => signIn(() => { tell('retry'); }),
-    nomatch: () => noMatch(() => $('clear').click()),
+    nomatch: () => search.noMatch(),
     steps: () => firstSteps(meta),
   }[wanted];
   $('panel').hidden = !make;
@@ -166,22 +187,30 @@ function notice(text, label = 'Close', action = () => { $('notice').hidden = tru
 
 // ---- buttons, keys, the window ----
 
-const follow = () => list.follow();
-const toggleFollow = () => (list.following ? list.pause() : list.follow());
-const toggleWrap = () => {
-  const on = document.documentElement.classList.toggle('wrap');
+const follow = () => (search.isPast ? search.goLive() : list.follow());
+const toggleFollow = () => (search.isPast ? search.goLive() : list.following ? list.pause() : list.follow());
+function setWrap(on) {
+  document.documentElement.classList.toggle('wrap', on);
   $('wrap').setAttribute('aria-pressed', String(on));
   localStorage.setItem('watchtower.wrap', on ? '1' : '');
   list.measure();
   list.schedule();
-};
-const next = (direction, levels) => tell('next', { place: list.focused?.place ?? list.snapshot.end, direction, levels });
+}
+
+function toggleWrap() {
+  const on = !document.documentElement.classList.contains('wrap');
+  setWrap(on);
+  search.place.set({ wrap: on ? '1' : '0' }, { quiet: true });
+}
+const next = (direction, levels) => tell('next', { place: list.flip(list.focused?.place ?? list.edge), direction: list.isReversed ? -direction : direction, levels });
 
 function setTheme(theme) {
   document.documentElement.dataset.theme = theme;
   $('theme').textContent = { system: 'Theme', light: 'Light', dark: 'Dark' }[theme];
   localStorage.setItem('watchtower.theme', theme);
 }
+
+function nextTheme() { setTheme({ system: 'dark', dark: 'light', light: 'system' }[document.documentElement.dataset.theme]); }
 
 function showKeys() {
   const table = document.createElement('table');
@@ -240,17 +269,10 @@ function nextTimeStyle() {
   change({ timeStyle: known[(known.indexOf(view.timeStyle) + 1) % known.length] });
 }
 
-function showZone(zone) {
-  setZone(zone);
-  $('zone').textContent = getZone();
-  tell('zone', { zone });
-  change({});
-}
-
 addEventListener('wt-view', ({ detail }) => { if (detail.includes('columns')) tell('columns', { columns: view.columns }); });
 
 listen({
-  '/': () => { showFilters(true); $('text').focus(); $('text').select(); },
+  '/': () => { $('text').focus(); $('text').select(); },
   ' ': toggleFollow, l: follow, L: follow, End: follow,
   g: () => list.page(-Infinity), Home: () => list.page(-Infinity),
   j: () => list.move(1), ArrowDown: () => list.move(1), k: () => list.move(-1), ArrowUp: () => list.move(-1),
@@ -259,22 +281,17 @@ listen({
   e: () => next(1, ['error', 'fatal']), E: () => next(-1, ['error', 'fatal']), v: () => next(1, ['warn']), V: () => next(-1, ['warn']),
   c: () => withFocused(around), x: () => withFocused(sameTrace), y: () => withFocused((record) => copyText(linkTo(record), 'link')),
   Y: () => withFocused((record) => copyText(asSendable(record), 'JSON')),
-  w: toggleWrap, m: markText, p: pin, t: nextTimeStyle, z: () => showZone(getZone() === 'UTC' ? '' : 'UTC'), '?': showKeys,
+  w: toggleWrap, m: markText, p: pin, t: nextTimeStyle, '?': showKeys,
+  ...search.keys,
   Escape: () => { if (!list.close()) { list.focused = null; list.schedule(); } },
-}, (field) => { filters.read(); field.blur(); $('list').focus(); });
-
-function showFilters(on) {
-  $('filters').classList.toggle('shown', on);
-  $('filter-toggle').setAttribute('aria-expanded', String(on));
-}
+}, (field) => { field.blur(); $('list').focus(); });
 
 $('follow').addEventListener('click', toggleFollow);
 $('jump').addEventListener('click', follow);
 $('wrap').addEventListener('click', toggleWrap);
 $('help').addEventListener('click', showKeys);
 $('retry').addEventListener('click', () => tell('retry'));
-$('filter-toggle').addEventListener('click', () => showFilters(!$('filters').classList.contains('shown')));
-$('theme').addEventListener('click', () => setTheme({ system: 'dark', dark: 'light', light: 'system' }[document.documentElement.dataset.theme]));
+$('theme').addEventListener('click', nextTheme);
 
 let resting = null;
 document.addEventListener('visibilitychange', () => {
@@ -292,7 +309,6 @@ setInterval(() => {
 }, 1000);
 
 showColumns($('columns'));
-$('zone').textContent = getZone();
 setTheme(localStorage.getItem('watchtower.theme') ?? 'system');
-if (localStorage.getItem('watchtower.wrap')) toggleWrap();
+if (localStorage.getItem('watchtower.wrap') && !search.place.get('wrap')) setWrap(true);
 openStream();

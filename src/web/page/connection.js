@@ -33,6 +33,13 @@ export class Connection {
     this.connect();
   }
 
+  /** Has no stream: what is looked at has ended. */
+  leave() {
+    this.close();
+    Object.assign(this.status, { hello: null, ticked: false, tick: null });
+    this.set('past');
+  }
+
   /** Opens the stream anew from an earlier cursor, after which about `left` records are to come. */
   again(cursor, left) {
     this.cursor = cursor;
@@ -96,7 +103,7 @@ export class Connection {
   gap(data) { this.handlers.note({ kind: 'gap', ...data }, this.edge); }
 
   tick(data) {
-    Object.assign(this.status, { ticked: true, inRate: data.in_rate, matchRate: data.match_rate, lagMs: data.lag_ms, queue: data.queue, storeOk: data.store_ok, now: data.now });
+    Object.assign(this.status, { ticked: true, tick: { now: data.now, by_level: data.by_level }, inRate: data.in_rate, matchRate: data.match_rate, lagMs: data.lag_ms, queue: data.queue, storeOk: data.store_ok, now: data.now });
     // Ticks are sent only when a stream has caught up.
     this.left = 0;
     if (this.isHeldBack(data)) return this.set('buffered');

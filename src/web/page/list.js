@@ -1,5 +1,7 @@
 // The list: at most 200 row elements, whatever the number of records. It stands at the live edge, or
 // holds the line that is read: its anchor is the first row in view, by place and pixels.
+//
+// With the newest first, places are the worker's seen in a mirror: what was at `p` is at `-1 - p`.
 
 import { Heights } from './heights.js';
 import { fillRow, makeRow } from './row.js';
@@ -21,6 +23,7 @@ export class List {
     this.snapshot = { first: 0, end: 0, start: 0, rows: [], missed: 0 };
     this.pending = null;
     this.following = true;
+    this.isReversed = false;
     this.anchor = null;
     this.lastTop = 0;
     this.open = null;
@@ -29,7 +32,7 @@ export class List {
     this.want = {};
     this.measure();
     root.addEventListener('scroll', () => this.scrolled(), { passive: true });
-    root.addEventListener('wheel', (event) => { if (event.deltaY < 0) this.movedUp(); }, { passive: true });
+    root.addEventListener('wheel', (event) => { if (this.isReversed ? event.deltaY > 0 : event.deltaY < 0) this.movedUp(); }, { passive: true });
     root.addEventListener('click', (event) => this.clicked(event));
     document.addEventListener('selectionchange', () => this.selected());
     addEventListener('wt-view', () => this.schedule());
@@ -61,7 +64,7 @@ export class List {
       snapshot.moved.shifts.unshift(...shifts);
       if (forget !== null) snapshot.moved.forget = Math.min(forget, snapshot.moved.forget ?? Infinity);
     }
-    this.pending = snapshot;
+    this.pending = this.isReversed ? this.mirrored(snapshot) : snapshot;
     this.schedule();
   }
 
@@ -74,19 +77,30 @@ export class List {
     });
   }
 
+  /** A place of the worker as one of the list, and back. */
+  flip(place) { return this.isReversed ? -1 - place : place; }
+  /** The place where a new line will be. */
+  get edge() { return this.isReversed ? this.snapshot.first - 1 : this.snapshot.end; }
+
+  mirrored({ first, end, start, rows, ...rest }) {
+    return { ...rest, first: -end, end: -first, start: -start - rows.length, rows: rows.toReversed() };
+  }
+
   top(place) { return this.heights.top(place, this.snapshot.first); }
   placeAt(y) { return this.heights.placeAt(y, this.snapshot.first, this.snapshot.end); }
 
   /** Items have moved to other places: so has all that is remembered by place. */
   take(snapshot) {
     for (const shifts of snapshot.moved.shifts) {
-      const moved = (place) => shifts.reduce((sum, [at, count]) => (at <= place ? sum + count : sum), place);
+      const moved = (place) => this.flip(shifts.reduce((sum, [at, count]) => (at <= this.flip(place) ? sum + count : sum), this.flip(place)));
       this.heights.move(moved);
       for (const held of [this.anchor, this.open, this.focused, ...this.rows.values()]) if (held) held.place = moved(held.place);
     }
     this.snapshot = snapshot;
-    this.heights.keep(snapshot.first, Math.min(snapshot.end, snapshot.moved.forget ?? Infinity));
-    for (const row of this.rows.values()) if (row.place >= (snapshot.moved.forget ?? Infinity)) row.isMeasured = false;
+    const forget = snapshot.moved.forget ?? Infinity;
+    if (this.isReversed) this.heights.keep(Math.max(snapshot.first, -forget), snapshot.end);
+    else this.heights.keep(snapshot.first, Math.min(snapshot.end, forget));
+    for (const row of this.rows.values()) if (this.flip(row.place) >= forget) row.isMeasured = false;
     this.pending = null;
   }
 
@@ -111,7 +125,7 @@ export class List {
       this.height = height;
       this.sizer.style.height = `${height}px`;
     }
-    if (this.following) this.root.scrollTop = height;
+    if (this.following) this.root.scrollTop = this.isReversed ? 0 : height;
     else if (this.anchor) {
       const top = this.top(this.anchor.place) + this.anchor.offset;
       if (Math.abs(this.root.scrollTop - top) >= 1) this.root.scrollTop = top;
@@ -130,7 +144,7 @@ export class List {
     const { first, end } = this.snapshot;
     let from = Math.max(first, this.placeAt(this.lastTop) - OVERSCAN);
     let to = Math.min(end, this.placeAt(this.lastTop + this.viewHeight) + 1 + OVERSCAN);
-    if (to - from > MAX_ROWS) { from = this.following ? to - MAX_ROWS : from; to = from + MAX_ROWS; }
+    if (to - from > MAX_ROWS) { from = this.following && !this.isReversed ? to - MAX_ROWS : from; to = from + MAX_ROWS; }
     return [from, to];
   }
 
@@ -221,20 +235,23 @@ export class List {
       if (this.want.follow && this.want.count === count) return;
       this.want = { follow: true, from: 0, count };
     } else {
-      const wanted = { follow: false, from: Math.max(0, from - OVERSCAN), count };
+      const wanted = { follow: false, from: Math.max(this.snapshot.first, from - OVERSCAN), count };
       if (!this.want.follow && (has || this.want.from === wanted.from)) return;
       this.want = wanted;
     }
-    this.handlers.want(this.want);
+    this.handlers.want(this.isReversed ? { ...this.want, from: -this.want.from - count } : this.want);
   }
 
   // ---- following and pausing ----
 
-  get distance() { return this.root.scrollHeight - this.root.scrollTop - this.root.clientHeight; }
+  /** Pixels to the live edge, and to the oldest line. */
+  get distance() { return this.isReversed ? this.root.scrollTop : this.root.scrollHeight - this.root.scrollTop - this.root.clientHeight; }
+  get distanceToOldest() { return this.isReversed ? this.root.scrollHeight - this.root.scrollTop - this.root.clientHeight : this.root.scrollTop; }
 
   scrolled() {
     const top = this.root.scrollTop;
-    const up = top < this.lastTop - 1;
+    // Away from the live edge.
+    const up = this.isReversed ? top > this.lastTop + 1 : top < this.lastTop - 1;
     const isMoved = Math.abs(top - this.lastTop) >= 1;
     this.lastTop = top;
     if (this.following) {
@@ -320,7 +337,8 @@ export class List {
     const item = this.snapshot.rows[place - this.snapshot.start];
     if (item) this.focus(item, place);
     else this.goTo(null, place);
-    if (step > 0 && place === last && this.snapshot.missed > 0) this.handlers.readOn();
+    const isAtEdge = this.isReversed ? step < 0 && place === this.snapshot.first : step > 0 && place === last;
+    if (isAtEdge && this.snapshot.missed > 0) this.handlers.readOn();
   }
 
   scrollTo(top) {
@@ -340,6 +358,8 @@ export class List {
   /** Goes to a place that may not be loaded into the page yet. */
   goTo(key, place) {
     this.pause();
+    // The snapshot that brought the place may wait for the next frame.
+    if (this.pending) this.render();
     this.focused = { key, place };
     this.scrollTo(this.top(place) - this.viewHeight / 2);
   }
@@ -348,8 +368,8 @@ export class List {
   page(part) {
     this.pause();
     if (part === -Infinity) this.focused = null;
-    this.scrollTo(part === -Infinity ? 0 : this.root.scrollTop + this.viewHeight * part);
-    if (part > 0 && this.distance <= 2 && !this.open) this.reachEnd();
+    this.scrollTo(part === -Infinity ? (this.isReversed ? this.root.scrollHeight : 0) : this.root.scrollTop + this.viewHeight * part);
+    if ((this.isReversed ? part < 0 : part > 0) && this.distance <= 2 && !this.open) this.reachEnd();
   }
 
   toggle() {
@@ -386,6 +406,7 @@ export class List {
     observer.disconnect();
     element.remove();
     this.open = null;
+    this.handlers.closed();
     if (!this.rows.has(key)) this.heights.set(place, Math.max(this.rowHeight, this.heights.get(place) - height));
     this.schedule();
     return true;

@@ -36,6 +36,8 @@ export function gapWords(item) {
     restart: 'the daemon was restarted meanwhile',
     store: 'the store does not answer',
     limit: 'too many came while the page was away',
+    between: 'they are newer than the line above',
+    far: 'they are far below what was read',
     paused: 'they came while the list was paused and full',
   };
   return `${many} not shown here — ${why[item.reason] ?? item.reason}`;
@@ -56,6 +58,7 @@ const STATES = {
   tabs: 'Resting: too many tabs of Watchtower are live; click to go on here',
   catching: 'Catching up',
   refused: 'Refused',
+  past: 'Past',
 };
 
 /** The state in words; `now` in milliseconds. */

@@ -2,6 +2,8 @@
 // snapshots a second, each with no more rows than the page can show.
 
 import { Connection } from './connection.js';
+import { look } from './look.js';
+import { History, isOwn, separateDays } from './history.js';
 import { Ring, isBad } from './ring.js';
 import { Seats } from './seats.js';
 import { setZone } from './zone.js';
@@ -25,16 +27,19 @@ let timer = null;
 let dirty = false;
 let filter = '';
 let hasRecords = false;
+let openedAt = 0;
+const past = new History(touch);
 
 const connection = new Connection({
   logs(text, records, edge) {
     const isCounted = frozen && ring.isFull;
-    const added = ring.add(records, Math.ceil(text.length / Math.max(1, records.length)) + 100, frozen, edge);
+    const added = ring.add(records.filter((record) => !past.isOutside(record, openedAt)), Math.ceil(text.length / Math.max(1, records.length)) + 100, frozen, edge);
     for (const record of added) {
       hasRecords = true;
       remember('service', record.service);
       remember('environment', record.environment);
-      if (frozen && !isCounted) count(1, isBad(record.level) ? 1 : 0);
+      // What was there before the page is not new, also where a linked line is read.
+      if (frozen && !isCounted && !(record.received_at < openedAt)) count(1, isBad(record.level) ? 1 : 0);
     }
     if (!frozen) ring.trim();
     touch();
@@ -79,7 +84,7 @@ function flush() {
   const rows = ring.items.slice(start - ring.first, start - ring.first + want.count).map(light);
   const missed = ring.missed?.count ?? 0;
   const fresh = { count: kept.count + missed, errors: kept.errors + (ring.missed?.errors ?? 0) };
-  const message = { type: 'snapshot', generation, first: ring.first, end: ring.end, start, rows, fresh, missed, moved: ring.takeMoved(), status: connection.status, hasRecords };
+  const message = { type: 'snapshot', generation, first: ring.first, end: ring.end, start, rows, fresh, missed, moved: ring.takeMoved(), status: connection.status, hasRecords, history: past.state };
   if (names.changed) {
     message.services = [...names.service].sort();
     message.environments = [...names.environment].sort();
@@ -126,6 +131,12 @@ async function load(key) {
   range.set('order', 'oldest');
   range.set('limit', '1000');
   try {
+    if (isOwn(note)) {
+      await past.into(note);
+      if (ring.items.length > 1.5 * ring.maxItems) ring.trim(want.from - KEEP_ABOVE);
+      touch();
+      return;
+    }
     const answer = await fetch(`api/logs?${range}`, { signal: AbortSignal.timeout(10_000) });
     const body = await answer.json();
     if (!answer.ok) throw new Error(body.text);
@@ -136,6 +147,23 @@ async function load(key) {
     Object.assign(note, { loading: false, error: error.message, version: note.version + 1 });
   }
   touch();
+}
+
+/** Shows a record with its neighbours, whether or not the query finds it. */
+async function showAround(at) {
+  const asked = generation;
+  const id = at.split('.')[1];
+  const found = () => ring.items.findIndex((item) => item.record?.id === id);
+  try {
+    if (found() < 0) await past.around(at);
+    if (asked !== generation) return;
+    touch();
+    flush();
+    const index = found();
+    postMessage({ type: 'around', at, key: ring.items[index].key, place: ring.first + index, record: ring.items[index].record });
+  } catch (error) {
+    if (asked === generation) postMessage({ type: 'around', at, error: error.message, status: error.status });
+  }
 }
 
 const itemOf = (key) => ring.items.find((candidate) => candidate.key === key);
@@ -149,7 +177,14 @@ const commands = {
     hasRecords = false;
     frozen = false;
     kept = { count: 0, errors: 0 };
-    connection.open(filter);
+    openedAt = Date.now();
+    setZone(data.zone);
+    past.reset(ring, data);
+    // A range that has ended has nothing live.
+    if (data.to) connection.leave();
+    else connection.open(filter);
+    if (data.at) showAround(data.at);
+    else if (data.to) past.older();
     touch();
   },
   want({ data }) {
@@ -195,11 +230,19 @@ const commands = {
     if (place !== null) postMessage({ type: 'place', place, key: ring.items[place - ring.first].key });
   },
   load({ data }) { load(data.key); },
+  older() { past.older(); },
+  stop() { past.stop(); },
+  around({ data }) { showAround(data.at); },
+  find({ data }) { postMessage({ type: 'found', ...look(ring, data) }); },
   columns({ data }) {
     columns = data.columns;
     touch();
   },
-  zone({ data }) { setZone(data.zone); },
+  zone({ data }) {
+    setZone(data.zone);
+    separateDays(ring);
+    touch();
+  },
   retry() { connection.retryNow(); },
   rest() { connection.rest(); },
   wake() { connection.wake(); },

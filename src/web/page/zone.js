@@ -19,6 +19,15 @@ export function setZone(name) {
   }
 }
 
+/** Whether the browser knows a zone. */
+export function isZone(name) {
+  try {
+    return Boolean(new Intl.DateTimeFormat('en', { timeZone: name }));
+  } catch {
+    return false;
+  }
+}
+
 /** All zones by name, the usual ones first. */
 export function zones() {
   const all = Intl.supportedValuesOf?.('timeZone') ?? [];
