@@ -73,10 +73,16 @@ impl Overview {
 
     /// For `/readyz`.
     pub(super) fn ready(&self) -> Result<(), String> {
-        match self.queue.last_error() {
-            Some(error) => Err(format!("the queue takes no records: {error}")),
-            None => Ok(()),
+        if let Some(error) = self.queue.last_error() {
+            return Err(format!("the queue takes no records: {error}"));
         }
+        if self.intake.is_without_ids() {
+            return Err(
+                "no records are taken: `id-floor` in `state_dir` cannot be written; is the disk full?"
+                    .to_owned(),
+            );
+        }
+        Ok(())
     }
 
     /// Keeps the live view's ticks true.

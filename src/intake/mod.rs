@@ -193,6 +193,12 @@ impl Intake {
         ))
     }
 
+    /// Whether records are refused because their ids cannot be kept unique: the disk takes no writes.
+    #[must_use]
+    pub fn is_without_ids(&self) -> bool {
+        self.shared.is_without_ids()
+    }
+
     /// Refuses new records from now on; the committer ends once what it has is committed.
     pub fn close(&self) {
         self.shared.close();

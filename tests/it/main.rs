@@ -10,6 +10,7 @@ mod crash;
 mod engine;
 mod explore;
 mod frame_clickhouse;
+mod full_disk;
 mod ledger;
 mod otlp_connection;
 mod otlp_grpc;

@@ -206,6 +206,20 @@ impl CursorLog {
         }
     }
 
+    /// Goes on behind the last line of the log that is there, for want of room for a new one.
+    ///
+    /// # Errors
+    /// When there is none, or it cannot be written.
+    pub(super) fn resume(&mut self) -> io::Result<()> {
+        let file = self.io.open(NAME)?;
+        let mut bytes = vec![0; FILE_BYTES];
+        let read = file.read_at(0, &mut bytes)?;
+        let used = bytes.iter().take(read).position(|byte| *byte == 0);
+        self.len = used.unwrap_or(FILE_BYTES);
+        let torn = self.len > 0 && bytes.get(self.len - 1) != Some(&b'\n');
+        self.extend(file, if torn { "\n" } else { "" })
+    }
+
     /// Makes entries durable. `before` is the ledger without them. When this fails none of them
     /// counts, and what the file then holds is never added to: the next write makes a new file.
     pub(super) fn append(&mut self, before: &Ledger, entries: &[Entry]) -> io::Result<()> {
@@ -216,6 +230,13 @@ impl CursorLog {
         let result = match self.file.take() {
             Some(file) if self.len + text.len() <= FILE_BYTES => self.extend(file, &text),
             _ => self.rewrite(before, &text),
+        };
+        let result = match (result, &self.file) {
+            // Somebody has removed the file.
+            (Ok(()), Some(file)) if !self.io.leads_to(NAME, &**file).unwrap_or(false) => {
+                self.rewrite(before, &text)
+            }
+            (result, _) => result,
         };
         if result.is_err() {
             self.file = None;

@@ -28,6 +28,10 @@ const WORTH_REMOVING: u64 = 4 << 20;
 /// Frames written and not synced (`fsync: <period>`) that are held in memory; then a sync is due.
 const MAX_UNSYNCED_BYTES: u64 = 32 << 20;
 
+/// Free bytes, beside the floor, at which a queue that has failed takes frames again: some frames'
+/// worth, so that a disk with hardly any room does not change its mind with each of them.
+const ROOM_TO_GO_ON: u64 = 1 << 20;
+
 /// The segment that is written to.
 struct Active {
     number: u64,
@@ -103,6 +107,50 @@ impl Log {
         Ok(())
     }
 
+    /// Says whether appends would be taken. With `failing`, when they were not, it mends what can be
+    /// mended and makes a new segment as a proof.
+    ///
+    /// # Errors
+    /// Why they would not.
+    pub(super) fn look(&mut self, failing: bool) -> Result<(), Error> {
+        if let Some(active) = &self.active
+            && let Err(error) = self.check_named(active)
+        {
+            let error = self.failed("write", &segment::name(active.number), error);
+            if let Some(active) = self.active.take() {
+                self.give_up(&active);
+            }
+            return Err(error);
+        }
+        self.check_free(if failing { ROOM_TO_GO_ON } else { 0 })?;
+        if failing {
+            self.restore()?;
+            if self.active.is_none() {
+                self.active = Some(self.begin()?);
+            }
+        }
+        Ok(())
+    }
+
+    /// An error when the segment's name does not lead to it any more.
+    fn check_named(&self, active: &Active) -> io::Result<()> {
+        if self
+            .io
+            .leads_to(&segment::name(active.number), &*active.file)?
+        {
+            return Ok(());
+        }
+        Err(io::Error::new(
+            io::ErrorKind::NotFound,
+            "the file was removed while the daemon writes to it",
+        ))
+    }
+
+    /// Lets another process have the directory.
+    pub(super) fn release(&self) {
+        self.io.release();
+    }
+
     fn check_free(&self, bytes: u64) -> Result<(), Error> {
         let floor = self.config.min_free.as_u64();
         match self.io.free_bytes() {
@@ -138,7 +186,12 @@ impl Log {
                 _ => return self.io.sync_dir(),
             }
         }
-        let file = self.io.open(&name)?;
+        let file = match self.io.open(&name) {
+            Ok(file) => file,
+            // Somebody has removed it, and the refused frames with it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(error),
+        };
         file.truncate(len)?;
         file.sync()
     }
@@ -159,6 +212,7 @@ impl Log {
             Ok(()) if sync => active.file.sync(),
             other => other,
         };
+        let result = result.and_then(|()| self.check_named(&active));
         if let Err(error) = result {
             let error = self.failed("write", &segment::name(active.number), error);
             self.give_up(&active);

@@ -10,6 +10,7 @@
 //!   again. One that is older than the segments: everything behind its head comes out again.
 //! - A sealed claim of which frames are missing comes out with those that are left. One with none
 //!   left is forgotten.
+//! - On a full disk the cursor log goes on in its old file, and what cannot be kept aside is not cut.
 //! - A segment that cannot be opened is moved to `damaged/`, and its owner and mode are logged. The
 //!   first start that can read it takes it back, behind everything else.
 //!
@@ -25,6 +26,7 @@ use super::log::set_aside;
 use super::segment::{self, Depth, HEADER_BYTES, Position, Reader, Step, Summary, Tally};
 use super::state::{Out, Segment, State, overlaps};
 use crate::queue::now_ms;
+use crate::state_file::is_no_room;
 
 /// Looks at the directory and makes the state of it.
 ///
@@ -50,7 +52,15 @@ pub(super) fn recover(io: &Arc<dyn Io>, sync: bool) -> io::Result<(State, Cursor
     forget_lost_claims(&mut state);
     state.redeliver = state.ledger.sealed.keys().copied().collect();
     let mut log = CursorLog::new(Arc::clone(io), sync);
-    log.rewrite(&state.ledger, "")?;
+    match log.rewrite(&state.ledger, "") {
+        Err(error) if is_no_room(&error) => {
+            tracing::error!(path = %io.describe(cursor::NAME), %error, "the disk is full; the queue is drained and takes nothing until there is room");
+            if let Err(error) = log.resume() {
+                tracing::error!(path = %io.describe(cursor::NAME), %error, "the queue's cursor log cannot be written, so nothing is drained until there is room");
+            }
+        }
+        done => done?,
+    }
     Ok((state, log))
 }
 
@@ -96,7 +106,10 @@ fn take_back(io: &dyn Io) -> io::Result<()> {
             continue;
         }
         last = now_ms().cast_unsigned().max(last + 1);
-        io.rename(&old, &segment::name(last))?;
+        if let Err(error) = io.rename(&old, &segment::name(last)) {
+            tracing::error!(path = %io.describe(&old), %error, "a segment of the queue cannot be taken back");
+            continue;
+        }
         tracing::warn!(path = %io.describe(&segment::name(last)), "a segment of the queue can be read again and is taken back");
     }
     Ok(())
@@ -160,23 +173,23 @@ fn look_at(io: &dyn Io, state: &mut State, number: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Cuts what is behind the last whole frame. A tail that looks like a whole frame with other content
-/// is kept aside: it may be damage and no torn write.
+/// Cuts what is behind the last whole frame, and keeps it aside: it may be damage and no torn write.
+/// Where that fails it stays where it is, since nothing is ever written behind it.
 fn mend(io: &dyn Io, number: u64, len: u64, whole: u64) -> io::Result<()> {
     let name = segment::name(number);
     let at = Position {
         segment: number,
         offset: len,
     };
-    let mut reader = Reader::new(io.open(&name)?, Depth::Headers, u64::MAX)?;
-    let complete = matches!(reader.step(len)?, Step::Frame { .. });
-    let copy = if complete {
-        set_aside(io, at, whole).ok()
-    } else {
-        None
+    let copy = match set_aside(io, at, whole) {
+        Ok(copy) => copy,
+        Err(error) => {
+            tracing::warn!(path = %io.describe(&name), offset = len, bytes = whole - len, %error, "a queue segment has a torn tail, which could not be kept aside and stays");
+            return Ok(());
+        }
     };
     tracing::warn!(
-        name,
+        path = %io.describe(&name),
         offset = len,
         bytes = whole - len,
         set_aside = copy,
