@@ -224,9 +224,19 @@ fn attribute<'a>(
     let (name, value) = wire
         .message(key, "attributes")
         .and_then(|wire| key_value(wire, repairs))
-        .and_then(|(name, value)| Ok((name, value.text(limits.value, repairs)?)))
         .map_err(|error| error.within("attributes"))?;
-    attributes.insert(name, value.unwrap_or_default(), limits, repairs);
+    let again = attributes.again(name);
+    let value = match (value, again) {
+        (AnyValue::String(bytes), Some((_, known))) if bytes == known.as_bytes() => known.into(),
+        (value, _) => value
+            .text(limits.value, repairs)
+            .map_err(|error| error.within("attributes"))?
+            .unwrap_or_default(),
+    };
+    match again {
+        Some((name, _)) => attributes.insert_again(name, value, limits),
+        None => attributes.insert(utf8(name, repairs), value, limits, repairs),
+    }
     Ok(())
 }
 
