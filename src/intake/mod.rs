@@ -47,6 +47,16 @@ pub enum Error {
         /// Bytes that may wait.
         cap: usize,
     },
+    /// Bodies that are still being received hold what such may hold.
+    #[error(
+        "requests that are still being received hold {used} of {cap} bytes, half of `limits.in_flight`"
+    )]
+    Receiving {
+        /// Bytes of such bodies.
+        used: usize,
+        /// Bytes that they may hold.
+        cap: usize,
+    },
     /// The queue did not take the frame.
     #[error(transparent)]
     Queue(#[from] queue::Error),

@@ -6,11 +6,13 @@
 //! <CRC-32C of the rest, 8 hex digits> head <next key> <position>
 //! <…> sealed <key> <from> <to> <token> <sealed at, ms>
 //! <…> acked <key>
+//! <…> holds <segment> <bytes> <frames> <records of each receiver>
 //! ```
 //!
 //! A position is `<segment>:<offset>`. `head` says that all before it is acknowledged but for the
 //! claims that follow; it is the first line of a rewritten log. A claim covers `from` up to but not
-//! including `to`, and the next claim begins where it ends. The file is made 256 KiB long in zeros
+//! including `to`, and the next claim begins where it ends. `holds` is written now and then, so that the
+//! next start knows what is missing when a segment is gone or has become shorter. The file is made 256 KiB long in zeros
 //! beforehand, so that a full disk does not keep claims from being sealed and so from being drained; the
 //! first zero is its end.
 //!
@@ -25,7 +27,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::io::{File, Io};
-use super::segment::Position;
+use super::segment::{Position, Tally};
 
 pub(super) const NAME: &str = "cursor.log";
 const NEW_NAME: &str = "cursor.log.new";
@@ -52,6 +54,8 @@ pub(super) struct Ledger {
     pub(super) next_key: u64,
     /// Sealed and not acknowledged, by key.
     pub(super) sealed: BTreeMap<u64, Sealed>,
+    /// What segments held, by number, as far as it was noted: their bytes, and what is in them.
+    pub(super) holds: BTreeMap<u64, (u64, Tally)>,
     /// Lines that could not be read.
     pub(super) damaged: usize,
 }
@@ -62,6 +66,7 @@ pub(super) enum Entry {
     Head { next_key: u64, head: Position },
     Sealed(Sealed),
     Acked(u64),
+    Holds(u64, u64, Tally),
 }
 
 impl Entry {
@@ -80,6 +85,10 @@ impl Entry {
                 s.sealed_at
             ),
             Entry::Acked(key) => write!(line, "acked {key}"),
+            Entry::Holds(segment, len, tally) => {
+                let [a, b, c] = tally.records;
+                write!(line, "holds {segment} {len} {} {a} {b} {c}", tally.frames)
+            }
         };
         written.expect("writing to a String cannot fail");
         let checksum = crc32c::crc32c(line.as_bytes());
@@ -112,6 +121,15 @@ impl Entry {
                 sealed_at: sealed_at.parse().ok()?,
             })),
             ["acked", key] => Some(Entry::Acked(key.parse().ok()?)),
+            ["holds", segment, len, frames, a, b, c] => {
+                let tally = Tally {
+                    frames: frames.parse().ok()?,
+                    records: [a.parse().ok()?, b.parse().ok()?, c.parse().ok()?],
+                    bytes: 0,
+                };
+                let (segment, len) = (segment.parse().ok()?, len.parse().ok()?);
+                Some(Entry::Holds(segment, len, tally))
+            }
             _ => None,
         }
     }
@@ -163,6 +181,9 @@ impl Ledger {
             }
             Entry::Acked(key) => {
                 self.sealed.remove(&key);
+            }
+            Entry::Holds(segment, len, tally) => {
+                self.holds.insert(segment, (len, tally));
             }
         }
     }
@@ -264,6 +285,9 @@ impl CursorLog {
         .write(&mut text);
         for sealed in before.sealed.values() {
             Entry::Sealed(sealed.clone()).write(&mut text);
+        }
+        for (segment, (len, tally)) in &before.holds {
+            Entry::Holds(*segment, *len, *tally).write(&mut text);
         }
         text.push_str(more);
         let file = self.io.create(NEW_NAME)?;

@@ -122,6 +122,7 @@ impl Log {
             }
             return Err(error);
         }
+        self.note_active();
         self.check_free(if failing { ROOM_TO_GO_ON } else { 0 })?;
         if failing {
             self.restore()?;
@@ -273,10 +274,31 @@ impl Log {
         }
     }
 
+    /// Notes what the active segment holds, for the next start. Without the note nobody would know what
+    /// is missing should the segment be; the segment itself does not need it.
+    fn note_active(&mut self) {
+        let Some(active) = &self.active else { return };
+        let (number, len, mut tally) = (active.number, active.synced, active.summary.tally);
+        let ledger = self.state().ledger.clone();
+        let noted = ledger
+            .holds
+            .get(&number)
+            .map_or(HEADER_BYTES, |held| held.0);
+        if active.synced != active.len || noted == len {
+            return;
+        }
+        tally.bytes = 0;
+        let entry = Entry::Holds(number, len, tally);
+        if self.note(&ledger, std::slice::from_ref(&entry)).is_ok() {
+            self.state().ledger.apply(entry);
+        }
+    }
+
     /// Ends the active segment with its footer. Without a footer the segment is as good, only slower
     /// to look at when the daemon starts; so a failure here is of no consequence to its frames.
     fn finish(&mut self) -> Result<(), Error> {
         self.flush()?;
+        self.note_active();
         let Some(active) = self.active.take() else {
             return Ok(());
         };
@@ -307,6 +329,7 @@ impl Log {
         self.cut = self.cut_back(number, len).err().map(|_| (number, len));
         let mut state = self.state();
         state.retract(from);
+        state.ledger.holds.remove(&number);
         if len <= HEADER_BYTES {
             state.segments.remove(&number);
         }
@@ -459,6 +482,7 @@ impl Log {
                 tracing::warn!(%error, name, "a drained segment of the queue could not be removed");
             }
             let mut state = self.state();
+            state.ledger.holds.remove(&number);
             if let Some(segment) = state.segments.remove(&number) {
                 let rest = segment.unacked;
                 state.unacked.subtract(&rest);

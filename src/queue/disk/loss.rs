@@ -106,3 +106,83 @@ async fn a_cursor_log_that_is_removed_is_written_anew() {
     queue.close().await;
     assert_eq!(drain(&open(dir.path())).await, [3]);
 }
+
+fn segments(dir: &Path) -> Vec<std::path::PathBuf> {
+    let files = fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let mut segments: Vec<_> = files
+        .filter(|path| path.extension().is_some_and(|kind| kind == "seg"))
+        .collect();
+    segments.sort();
+    segments
+}
+
+/// Case: while the daemon is down a segment is removed, another is emptied, and the last is cut within
+/// a frame. Must hold: what is missing is counted, once; the rest is delivered; the torn tail is kept.
+#[tokio::test]
+async fn what_was_lost_while_the_daemon_was_down_is_counted_at_the_start() {
+    let dir = tempfile::tempdir().unwrap();
+    let queue = open(dir.path());
+    // 15 of these frames fill a segment.
+    append(&queue, 1..51).await;
+    queue.close().await;
+    drop(queue);
+    let files = segments(dir.path());
+    let [first, second, _, last] = files.as_slice() else {
+        panic!("{files:?}");
+    };
+    fs::remove_file(first).unwrap();
+    fs::File::create(second).unwrap();
+    let file = fs::OpenOptions::new().write(true).open(last).unwrap();
+    file.set_len(3500).unwrap();
+
+    let queue = open(dir.path());
+    let left = drain(&queue).await;
+    let (stretches, lost) = queue.damaged();
+    assert_eq!(left.len() as u64 + lost.iter().sum::<u64>(), 50);
+    // All of the third segment, and what is whole of the last.
+    assert!(left.windows(2).all(|two| two[0] + 1 == two[1]), "{left:?}");
+    assert!(left.len() > 15 && left.len() < 20, "{left:?}");
+    // A torn tail is no damage: each crash may leave one.
+    assert_eq!(stretches, 0);
+    let kept = fs::read_dir(dir.path().join(DAMAGED)).unwrap().count();
+    assert_eq!(kept, 1);
+    queue.close().await;
+    drop(queue);
+    assert_eq!(open(dir.path()).damaged(), (0, [0; 3]));
+}
+
+/// Case: a killed daemon's only segment is gone. What it held was noted within a second.
+#[tokio::test]
+async fn a_lost_segment_that_was_not_finished_is_counted_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let copy = tempfile::tempdir().unwrap();
+    let queue = open(dir.path());
+    append(&queue, 1..8).await;
+    let log = dir.path().join(cursor::NAME);
+    until("a note", || {
+        fs::read_to_string(&log).unwrap().contains(" holds ")
+    })
+    .await;
+    fs::copy(&log, copy.path().join(cursor::NAME)).unwrap();
+    let killed = open(copy.path());
+    assert_eq!(killed.damaged().1, [0, 0, 7]);
+    assert_eq!(drain(&killed).await, [0; 0]);
+    queue.close().await;
+}
+
+/// Case: a drained queue's files go away. Nothing is missing then.
+#[tokio::test]
+async fn what_was_stored_is_not_missed() {
+    let dir = tempfile::tempdir().unwrap();
+    let queue = open(dir.path());
+    append(&queue, 1..40).await;
+    assert_eq!(drain(&queue).await.len(), 39);
+    queue.close().await;
+    drop(queue);
+    for segment in segments(dir.path()) {
+        fs::remove_file(segment).unwrap();
+    }
+    assert_eq!(open(dir.path()).damaged(), (0, [0; 3]));
+}
