@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 use super::Error;
 use crate::frame::Frame;
 use crate::state_file::is_no_room;
+use crate::telemetry::one_line;
 
 /// Name of the directory inside the state directory.
 pub const DIR: &str = "dead-letters";
@@ -160,6 +161,9 @@ impl DeadLetters {
             .filter(|path| path.extension().is_some_and(|kind| kind == "json"))
             .filter_map(|path| serde_json::from_slice(&fs::read(path).ok()?).ok())
             .collect();
+        for letter in &mut letters {
+            letter.reason.message = one_line(&letter.reason.message);
+        }
         letters.sort_by(|a, b| (a.buried_at, &a.name).cmp(&(b.buried_at, &b.name)));
         Ok(letters)
     }
@@ -346,6 +350,22 @@ mod tests {
         assert!(dead.remove(&letter.name).unwrap());
         assert!(!dead.remove(&letter.name).unwrap());
         assert_eq!(dead.counts().unwrap(), Counts::default());
+    }
+
+    #[test]
+    fn a_reason_of_many_lines_is_listed_in_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let dead = DeadLetters::open(dir.path()).unwrap();
+        let reason = Reason {
+            code: Some(60),
+            message: format!("no table\nx{}\n", "y".repeat(10_000)),
+        };
+        dead.bury(&frame(77, 5, 100), &reason).unwrap();
+        let [letter] = &dead.list().unwrap()[..] else {
+            panic!("one letter")
+        };
+        assert!(letter.reason.message.starts_with("no table xyyy"));
+        assert!(letter.reason.message.len() < 1100);
     }
 
     #[test]
