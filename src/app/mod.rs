@@ -1,6 +1,7 @@
 //! Builds the stages from the configuration and owns the order in which they stop. Nothing imports it
 //! but the command line.
 
+mod memory;
 mod node;
 mod overview;
 mod state_dir;
@@ -62,6 +63,7 @@ const ENGINE_GRACE: Duration = Duration::from_secs(20);
 /// When a stage cannot start, or one stops by itself.
 pub fn run(config: Config) -> anyhow::Result<ExitCode> {
     raise_file_limit(&config);
+    memory::give_back();
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
