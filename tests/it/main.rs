@@ -9,6 +9,7 @@ mod command_line;
 mod crash;
 mod engine;
 mod explore;
+mod field_reports;
 mod flood;
 mod frame_clickhouse;
 mod full_disk;
