@@ -39,7 +39,7 @@ test('check 22: over plain HTTP copying works, and says so only when it has', as
   assert.equal(await pasted(), `http://${NAME}:${daemon.port}/?at=1796098645612345678.42`);
   await page.locator('#list').focus();
   await page.keyboard.press('y');
-  await until('the key copies too', async () => /Copied/.test(await page.locator('#announce').textContent()));
+  await until('the key copies too', async () => /copied/i.test(await page.locator('#announce').textContent()));
 
   // A browser that refuses: nothing is said to be copied, and the text stands selected.
   await page.evaluate(() => { document.execCommand = () => false; });
