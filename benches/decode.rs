@@ -114,15 +114,28 @@ fn request(num_records: usize, num_attributes: usize) -> ExportLogsServiceReques
         observed_time_unix_nano: NOW as u64 + i as u64,
         severity_number: 9,
         severity_text: "INFO".to_owned(),
-        body: text(
-            "GET /api/v1/orders/8412093 answered 200 to 203.0.113.24 after 14 ms, 2,318 bytes",
-        ),
+        body: text(&format!(
+            "GET /api/v1/orders/{} answered 200 to 203.0.113.{} after {} ms, {} bytes",
+            8_412_093 + i * 7,
+            i * 5 % 250,
+            i % 90,
+            2318 + i * 31 % 5000,
+        )),
         attributes: [
-            string("http.request.method", "GET"),
-            string("url.path", "/api/v1/orders/8412093"),
-            pair("http.response.status_code", Value::IntValue(200)),
-            pair("http.response.body.size", Value::IntValue(2318)),
-            string("client.address", "203.0.113.24"),
+            string(
+                "http.request.method",
+                ["GET", "POST", "DELETE"][i * 7 / 3 % 3],
+            ),
+            string("url.path", &format!("/api/v1/orders/{}", 8_412_093 + i * 7)),
+            pair(
+                "http.response.status_code",
+                Value::IntValue(200 + (i as i64 % 4) * 100),
+            ),
+            pair(
+                "http.response.body.size",
+                Value::IntValue(2318 + i as i64 * 31 % 5000),
+            ),
+            string("client.address", &format!("203.0.113.{}", i * 5 % 250)),
             string("code.function.name", "orders::handlers::get_order"),
             string("thread.name", "tokio-runtime-worker"),
             pair("sampled", Value::BoolValue(true)),

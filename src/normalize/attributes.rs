@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, RandomState};
 
 use hashbrown::HashTable;
 
-use super::text::{MANY_KEYS, cut, head};
+use super::text::{MANY_KEYS, MAX_DEPTH, cut, head};
 use super::{Limits, MAX_NAME_BYTES, Repairs};
 use crate::record::KeyValue;
 
@@ -31,6 +31,11 @@ pub(crate) struct Attributes<'a> {
     beyond: usize,
     /// What was cut, as `watchtower.truncated` says it.
     note: String,
+    /// The attributes of an earlier list. Records of one scope mostly have the same keys in the same
+    /// order, and often the same values: what has the same bytes needs no second check.
+    before: Vec<(&'a str, &'a str)>,
+    /// Whether a key came that does not stand in its place in `before`.
+    out_of_step: bool,
 }
 
 impl<'a> Attributes<'a> {
@@ -65,8 +70,33 @@ impl<'a> Attributes<'a> {
                 repairs.duplicate_keys += 1;
                 known.1 = value;
             }
-            None => self.push(key, value),
+            None => {
+                self.out_of_step = true;
+                self.push(key, value);
+            }
         }
+    }
+
+    /// The attribute that stood in the next place in an earlier list, if it had this key and so did
+    /// all the ones before it. Such a key is well-formed, within the limits and not in the list yet.
+    #[inline]
+    pub(crate) fn again(&self, key: &[u8]) -> Option<(&'a str, &'a str)> {
+        let known = self.before.get(self.list.len())?;
+        (!self.out_of_step && known.0.as_bytes() == key).then_some(*known)
+    }
+
+    /// Adds an attribute with a key that [`Attributes::again`] gave.
+    #[inline(always)]
+    pub(crate) fn insert_again(&mut self, key: &'a str, mut value: Cow<'a, str>, limits: &Limits) {
+        if self.list.len() >= limits.attributes {
+            self.beyond += 1;
+            return;
+        }
+        let value_bytes = value.len();
+        if cut(&mut value, limits.value) {
+            self.note(key, value_bytes);
+        }
+        self.push(Cow::Borrowed(key), value);
     }
 
     /// A key out of parts that were joined. It is cut before it is copied: with one long part before
@@ -133,6 +163,11 @@ impl<'a> Attributes<'a> {
             let total = self.list.len() + self.beyond;
             write!(self.note, "{comma}attributes ({total})").expect("strings take all");
         }
+        if std::mem::take(&mut repairs.deep) {
+            let comma = if self.note.is_empty() { "" } else { ", " };
+            write!(self.note, "{comma}values nested over {MAX_DEPTH} deep")
+                .expect("strings take all");
+        }
         if !self.note.is_empty() {
             repairs.truncated += 1;
             let note = std::mem::take(&mut self.note);
@@ -153,6 +188,17 @@ impl<'a> Attributes<'a> {
 
     /// Empties everything, with `list` to be filled next.
     pub(crate) fn reuse(&mut self, mut list: Vec<KeyValue<'a>>) {
+        if self.out_of_step {
+            self.before.clear();
+            // Keys that are not borrowed from the body end it: whatever follows them is compared with
+            // nothing.
+            let borrowed = list.iter().map_while(|(key, value)| match key {
+                Cow::Borrowed(key) => Some((*key, borrowed_value(value))),
+                Cow::Owned(_) => None,
+            });
+            self.before.extend(borrowed);
+        }
+        self.out_of_step = false;
         list.clear();
         self.list = list;
         self.places.clear();
@@ -160,7 +206,9 @@ impl<'a> Attributes<'a> {
         self.note.clear();
     }
 
-    #[inline]
+    // Inlined, the pair is made in its place in the list; passed on, it would be copied twice, in
+    // pieces that the processor has to wait for.
+    #[inline(always)]
     fn push(&mut self, key: Cow<'a, str>, value: Cow<'a, str>) {
         if self.list.capacity() == 0 {
             self.list.reserve(FEW_ATTRIBUTES);
@@ -193,6 +241,14 @@ impl<'a> Attributes<'a> {
         };
         let is_key = |place: &usize| self.list.get(*place).is_some_and(|(known, _)| known == key);
         self.places.find(hasher.hash_one(key), is_key).copied()
+    }
+}
+
+/// A value that lies in the body, or nothing.
+fn borrowed_value<'a>(value: &Cow<'a, str>) -> &'a str {
+    match value {
+        Cow::Borrowed(value) => value,
+        Cow::Owned(_) => "",
     }
 }
 
@@ -285,5 +341,56 @@ mod tests {
         attributes.insert("k1".into(), "new".into(), &LIMITS, &mut repairs);
         assert_eq!(attributes.as_slice(), [("k1".into(), "new".into())]);
         assert_eq!(repairs.duplicate_keys, 0);
+    }
+
+    /// A list as the protobuf walker fills it.
+    fn fill<'a>(attributes: &mut Attributes<'a>, pairs: &[(&'a str, &'a str)]) -> Repairs {
+        let mut repairs = Repairs::default();
+        for &(key, value) in pairs {
+            match attributes.again(key.as_bytes()) {
+                Some((key, _)) => attributes.insert_again(key, value.into(), &LIMITS),
+                None => attributes.insert(key.into(), value.into(), &LIMITS, &mut repairs),
+            }
+        }
+        repairs
+    }
+
+    #[test]
+    fn keys_of_the_list_before_change_nothing_of_the_next() {
+        let lists: [&[(&str, &str)]; 6] = [
+            &[("a", "1"), ("b", "2"), ("c", "3")],
+            &[("a", "4"), ("b", "5"), ("c", "6")],
+            &[("a", "1"), ("c", "2"), ("b", "3")],
+            &[("a", "1")],
+            &[("a", "1"), ("a", "2"), ("c", "3"), ("c", "4"), ("b", "5")],
+            &[("a", "123456789"), ("d", "2"), ("c", "3")],
+        ];
+        let mut attributes = Attributes::default();
+        for first in lists {
+            for second in lists {
+                fill(&mut attributes, first);
+                let list = attributes.take();
+                attributes.reuse(list);
+                let repairs = fill(&mut attributes, second);
+                attributes.mark_cuts(&mut Repairs::default());
+                let list = attributes.take();
+                let (expected, alone) = collect(second.iter().copied());
+                assert_eq!(list, expected, "{second:?} after {first:?}");
+                assert_eq!(repairs.duplicate_keys, alone.duplicate_keys);
+                attributes.reuse(list);
+            }
+        }
+    }
+
+    #[test]
+    fn only_keys_in_step_are_known_again() {
+        let mut attributes = Attributes::default();
+        fill(&mut attributes, &[("a", "1"), ("b", "2")]);
+        let list = attributes.take();
+        attributes.reuse(list);
+        assert_eq!(attributes.again(b"b"), None);
+        assert_eq!(attributes.again(b"a"), Some(("a", "1")));
+        fill(&mut attributes, &[("a", "1"), ("x", "2")]);
+        assert_eq!(attributes.again(b"b"), None);
     }
 }

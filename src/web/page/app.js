@@ -111,7 +111,11 @@ const lineOf = (record) => `${iso(record.timestamp)} ${words.CODES[record.level]
 
 function openDetail(record, { key, place }) {
   search.opened(record);
-  list.openAt(key, place, makeDetail(record, { close: () => list.close() }));
+  if (!list.isPhone) return list.openAt(key, place, makeDetail(record, { close: () => list.close() }));
+  // On a phone it has the screen for itself.
+  list.pause();
+  const sheet = openSheet('Line', { closed: () => search.closed() }, makeDetail(record, { close: () => sheet.close() }));
+  return sheet;
 }
 
 /** Says how much is new, for those who do not see the bar: not more often than somebody can listen to. */

@@ -383,6 +383,8 @@ export class List {
     this.close();
     this.pause();
     this.open = { key, place, element, height: 0 };
+    element.setAttribute('role', 'listitem');
+    element.setAttribute('aria-label', 'The line opened');
     this.sizer.append(element);
     this.open.height = element.offsetHeight;
     this.open.observer = new ResizeObserver(() => {

@@ -76,25 +76,16 @@ impl Redis {
         rustix::process::kill_process(pid, signal).unwrap();
     }
 
-    /// Runs a command, given as words.
-    pub(crate) fn command(&self, words: &str) -> redis::Value {
-        self.try_command(words).unwrap()
-    }
-
-    /// As [`Redis::command`], with what Redis says against it.
-    pub(crate) fn try_command(&self, words: &str) -> redis::RedisResult<redis::Value> {
+    /// Runs a command and returns what it says.
+    pub(crate) fn command(&self, words: &[&str]) -> redis::RedisResult<redis::Value> {
         let mut connection = redis::Client::open(self.url())?.get_connection()?;
-        let mut words = words.split(' ');
-        let mut command = redis::cmd(words.next().unwrap());
-        for word in words {
-            command.arg(word);
-        }
-        command.query(&mut connection)
+        let mut command = redis::cmd(words[0]);
+        command.arg(&words[1..]).query(&mut connection)
     }
 
-    /// What a command answers as text, such as `INFO`.
-    pub(crate) fn text(&self, words: &str) -> String {
-        redis::from_redis_value(self.command(words)).unwrap()
+    /// Where it keeps its files.
+    pub(crate) fn dir(&self) -> &std::path::Path {
+        self.dir.path()
     }
 
     pub(crate) fn url(&self) -> String {

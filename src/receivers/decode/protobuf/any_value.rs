@@ -94,7 +94,7 @@ impl<'a> AnyValue<'a> {
             AnyValue::Double(value) => out.double(value),
             AnyValue::Bytes(value) => out.bytes(value),
             AnyValue::Array(_) | AnyValue::Map(_) if depth == MAX_DEPTH => {
-                repairs.too_deep += 1;
+                repairs.cut_depth();
                 out.raw("null");
             }
             AnyValue::Array(wire) => write_array(wire, out, depth, repairs)?,
@@ -136,7 +136,7 @@ fn write_map(
         let key = wire.key()?;
         if key.number() == 1 && !out.is_full() {
             let (name, value) = key_value(wire.message(key, "values")?, repairs)?;
-            entries.begin(name, out);
+            entries.begin(utf8(name, repairs), out);
             value.write(out, depth + 1, repairs)?;
         } else {
             wire.skip(key)?;
@@ -146,12 +146,12 @@ fn write_map(
     Ok(())
 }
 
-/// Reads a `KeyValue`.
+/// Reads a `KeyValue`, its key unchecked.
 #[inline(always)]
 pub(super) fn key_value<'a>(
     mut wire: Wire<'a>,
     repairs: &mut Repairs,
-) -> Result<(Cow<'a, str>, AnyValue<'a>), Damage> {
+) -> Result<(&'a [u8], AnyValue<'a>), Damage> {
     let mut name: &[u8] = &[];
     let mut value = AnyValue::Empty;
     while !wire.is_empty() {
@@ -166,5 +166,5 @@ pub(super) fn key_value<'a>(
             _ => wire.skip(key)?,
         }
     }
-    Ok((utf8(name, repairs), value))
+    Ok((name, value))
 }
