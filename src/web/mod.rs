@@ -1,5 +1,6 @@
 //! The page's own files, compiled in. No other host is ever asked for anything.
 
+use std::io::Write;
 use std::sync::LazyLock;
 
 use axum::Router;
@@ -23,6 +24,8 @@ struct Asset {
     name: &'static str,
     content_type: &'static str,
     bytes: &'static [u8],
+    /// As gzip, made when it is first asked for.
+    packed: LazyLock<Vec<u8>, fn() -> Vec<u8>>,
 }
 
 macro_rules! assets {
@@ -31,6 +34,7 @@ macro_rules! assets {
             name: $name,
             content_type: $content_type,
             bytes: include_bytes!(concat!("page/", $name)),
+            packed: LazyLock::new(|| pack(include_bytes!(concat!("page/", $name)))),
         }),*]
     };
 }
@@ -111,6 +115,21 @@ pub fn router<S: Clone + Send + Sync + 'static>() -> Router<S> {
     })
 }
 
+fn pack(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    let packed = encoder.write_all(bytes).and_then(|()| encoder.finish());
+    packed.expect("memory takes all that is written")
+}
+
+/// Whether the asker takes gzip; one that refuses it by `q=0` says so in a way that nobody uses.
+fn takes_gzip(request: &HeaderMap) -> bool {
+    let accepted = request.get_all(header::ACCEPT_ENCODING).iter();
+    let mut codings = accepted
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','));
+    codings.any(|coding| coding.split(';').next().map(str::trim) == Some("gzip"))
+}
+
 fn serve(asset: &'static Asset, request: &HeaderMap) -> Response {
     let etag = format!("\"{:016x}\"", xxh3_64(asset.bytes));
     let is_known = request
@@ -119,14 +138,21 @@ fn serve(asset: &'static Asset, request: &HeaderMap) -> Response {
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(','))
         .any(|known| known.trim().trim_start_matches("W/") == etag);
+    let is_packed = takes_gzip(request);
     let mut response = if is_known {
         StatusCode::NOT_MODIFIED.into_response()
+    } else if is_packed {
+        asset.packed.as_slice().into_response()
     } else {
         asset.bytes.into_response()
     };
     let headers = response.headers_mut();
     let mut set = |name, value| headers.insert(name, HeaderValue::from_static(value));
     set(header::CONTENT_TYPE, asset.content_type);
+    set(header::VARY, "accept-encoding");
+    if is_packed && !is_known {
+        set(header::CONTENT_ENCODING, "gzip");
+    }
     set(header::CACHE_CONTROL, "no-cache");
     set(header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY);
     set(header::X_CONTENT_TYPE_OPTIONS, "nosniff");

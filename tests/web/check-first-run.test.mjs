@@ -2,11 +2,12 @@
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
+import fs from 'node:fs';
 import path from 'node:path';
 import { after, afterEach, before, test } from 'node:test';
 
+import { BINARY, ROOT, startDaemon } from './daemon.mjs';
 import { closeAll, launch, messages, until } from './harness.mjs';
-import { descendants, startDaemon } from './own-daemon.mjs';
 
 const COMMAND_MS = 30_000;
 
@@ -15,7 +16,7 @@ let daemon;
 before(async () => { browser = await launch(); });
 afterEach(async () => {
   await closeAll();
-  await daemon?.stop();
+  await daemon?.remove();
   daemon = null;
 });
 after(() => browser.close());
@@ -27,14 +28,14 @@ async function openOwn(t) {
   const page = await context.newPage();
   const offences = [];
   page.on('pageerror', (error) => offences.push(error.message));
-  await page.goto(`${daemon.url}/`);
+  await page.goto(daemon.url.href);
   return { page, offences };
 }
 
 /** Runs a text in a shell; answers what it printed. */
-function shell(text, cwd = daemon.root) {
+function shell(text, cwd = ROOT) {
   return new Promise((resolve, reject) => {
-    const child = spawn('bash', ['-euc', text], { cwd, timeout: COMMAND_MS, env: { ...process.env, PATH: `${path.dirname(daemon.binary)}:${process.env.PATH}` } });
+    const child = spawn('bash', ['-euc', text], { cwd, timeout: COMMAND_MS, env: { ...process.env, PATH: `${path.dirname(BINARY)}:${process.env.PATH}` } });
     let said = '';
     for (const stream of [child.stdout, child.stderr]) stream.on('data', (bytes) => { said += bytes; });
     child.on('error', reject);
@@ -42,13 +43,23 @@ function shell(text, cwd = daemon.root) {
   });
 }
 
-const post = (records) => fetch(`${daemon.url}/api/logs`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(records) });
+/** Processes that a process has started, and theirs. */
+function descendants(pid) {
+  const children = fs.readdirSync('/proc').filter((name) => /^\d+$/.test(name)).filter((name) => {
+    try {
+      return fs.readFileSync(`/proc/${name}/stat`, 'utf8').replace(/^.*\) /s, '').split(' ')[1] === String(pid);
+    } catch {
+      return false;
+    }
+  }).map(Number);
+  return children.flatMap((child) => [child, ...descendants(child)]);
+}
 
 // Each block on an empty daemon, since the page shows them only there.
 const BLOCKS = {
   curl: { at: 0, run: (text) => shell(text), shows: 'Hello from curl' },
   // Settings of an SDK are run as the environment of a program that has one.
-  OTLP: { at: 1, run: (text) => shell(`set -a\n${text}\nset +a\nnode example.js`, path.join(daemon.root, 'otel-examples/node')), shows: 'order 1001 placed' },
+  OTLP: { at: 1, run: (text) => shell(`set -a\n${text}\nset +a\nnode example.js`, path.join(ROOT, 'otel-examples/node')), shows: 'order 1001 placed' },
 };
 
 for (const [name, { at, run, shows }] of Object.entries(BLOCKS)) {
@@ -72,12 +83,12 @@ test('check 24: with ClickHouse stopped live goes on, a banner says so, and the 
   daemon = await startDaemon();
   const { page, offences } = await openOwn(t);
   await page.waitForSelector('text=No logs yet');
-  await post([{ service: 'first', message: 'before' }]);
+  await daemon.send([{ service: 'first', message: 'before' }]);
   await until('a row', async () => (await messages(page)).includes('before'));
   // The engine stands still: it neither answers nor ends. Whatever takes its place is stopped too.
   const engines = new Set();
   const stopAll = () => {
-    for (const pid of descendants(daemon.pid)) {
+    for (const pid of descendants(daemon.process.pid)) {
       try { process.kill(pid, 'SIGSTOP'); engines.add(pid); } catch { /* It has ended meanwhile. */ }
     }
   };
@@ -88,7 +99,7 @@ test('check 24: with ClickHouse stopped live goes on, a banner says so, and the 
     let sent = 0;
     await until('the banner says so', async () => {
       sent += 1;
-      await post([{ service: 'first', message: `while away ${sent}` }]);
+      await daemon.send([{ service: 'first', message: `while away ${sent}` }]);
       await page.waitForTimeout(500);
       return /ClickHouse does not answer/.test(await page.locator('#alarm:visible').textContent({ timeout: 100 }).catch(() => ''));
     }, 120_000);
@@ -109,7 +120,7 @@ test('check 24: with ClickHouse stopped live goes on, a banner says so, and the 
   await page.keyboard.press('r');
   await page.locator('dialog.sheet button', { hasText: '1 hour' }).click();
   await until('it finds what is stored', async () => (await messages(page)).join() === 'before', 30_000);
-  const stored = async () => (await (await fetch(`${daemon.url}/api/logs?q=service:first&limit=1000`)).json()).records ?? [];
+  const stored = async () => (await (await fetch(new URL('/api/logs?q=service:first&limit=1000', daemon.url))).json()).records ?? [];
   await until('what came meanwhile is stored', async () => (await stored()).length > 1, 60_000);
   assert.deepEqual(offences, []);
 });

@@ -6,11 +6,13 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { after, afterEach, before, test } from 'node:test';
 
+import { Daemon, freePort } from './daemon.mjs';
 import { NAME, closeAll, launch, messages, until } from './harness.mjs';
-import { answers, freePort, startDaemon } from './own-daemon.mjs';
 
 const TOKEN = 'read-token-of-this-test-0123456789';
 const MOST_BYTES = 150_000;
+
+const authorization = { authorization: `Bearer ${TOKEN}` };
 
 let browser;
 let daemon;
@@ -26,12 +28,13 @@ http {
   client_body_temp_path ${dir}/body; proxy_temp_path ${dir}/proxy; fastcgi_temp_path ${dir}/fastcgi; uwsgi_temp_path ${dir}/uwsgi; scgi_temp_path ${dir}/scgi;
   server {
     listen 127.0.0.1:${port};
-    location /watchtower/ { proxy_pass http://127.0.0.1:${daemon.web}/; proxy_set_header Host $http_host; }
+    location /watchtower/ { proxy_pass http://127.0.0.1:${daemon.port}/; proxy_set_header Host $http_host; }
   }
 }`;
 
 before(async () => {
-  [browser, daemon] = await Promise.all([launch(), startDaemon(`auth:\n  read_tokens: ["${TOKEN}"]`)]);
+  browser = await launch();
+  daemon = (await new Daemon().prepare(`auth:\n  read_tokens: ["${TOKEN}"]`)).spawn();
   const port = await freePort();
   const dir = path.join(daemon.dir, 'nginx');
   fs.mkdirSync(dir);
@@ -41,17 +44,16 @@ before(async () => {
   nginx.on('error', () => {});
   base = `http://${NAME}:${port}/watchtower/`;
   nginx.dir = dir;
-  await answers(`http://127.0.0.1:${port}/watchtower/`);
+  const isReady = (path) => fetch(`http://127.0.0.1:${port}/watchtower/${path}`, { headers: authorization }).then((answer) => answer.json()).catch(() => null);
+  await until('all is up', async () => (await isReady('api/status'))?.pipeline?.store.ok, 60_000);
 });
 afterEach(closeAll);
 after(async () => {
   await browser?.close();
   if (nginx?.exitCode === null && nginx.kill()) await new Promise((resolve) => { nginx.on('exit', resolve); });
-  await daemon?.stop();
+  await daemon?.remove();
 });
 
-const authorization = { authorization: `Bearer ${TOKEN}` };
-const send = (records) => fetch(`${daemon.url}/api/logs`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(records) });
 
 test('check 25: below a path behind a buffering proxy, sign-in, live, search and export work', async (t) => {
   const context = await browser.newContext({ viewport: { width: 1280, height: 720 }, acceptDownloads: true });
@@ -71,9 +73,9 @@ test('check 25: below a path behind a buffering proxy, sign-in, live, search and
   await page.keyboard.press('Enter');
   await page.waitForSelector('text=No logs yet');
 
-  await send([{ service: 'proxied', level: 'warn', message: 'first' }]);
+  await daemon.send([{ service: 'proxied', level: 'warn', message: 'first' }]);
   await until('live works', async () => (await messages(page)).join() === 'first');
-  await send(Array.from({ length: 1200 }, (_, i) => ({ service: 'proxied', message: `line ${i}` })));
+  await daemon.send(Array.from({ length: 1200 }, (_, i) => ({ service: 'proxied', message: `line ${i}` })));
   const sent = performance.now();
   await until('live goes on', async () => (await messages(page)).includes('line 1199'));
   t.diagnostic(`1,200 lines on the page after ${Math.round(performance.now() - sent)} ms`);
@@ -94,7 +96,7 @@ test('check 25: below a path behind a buffering proxy, sign-in, live, search and
   await page.fill('#text', 'service:proxied');
   await page.press('#text', 'Enter');
   await until('all is stored', async () => {
-    const answer = await fetch(`${daemon.url}/api/logs/export?q=service:proxied`, { headers: authorization });
+    const answer = await fetch(new URL('/api/logs/export?q=service:proxied', daemon.url), { headers: authorization });
     return (await answer.text()).trim().split('\n').length === 1201;
   }, 30_000);
   for (const format of ['NDJSON', 'CSV']) {
@@ -115,7 +117,7 @@ test('check 25: below a path behind a buffering proxy, sign-in, live, search and
   const cookies = await context.cookies();
   assert.ok(cookies.length === 1 && cookies[0].httpOnly && cookies[0].sameSite === 'Strict', JSON.stringify(cookies));
   const logs = fs.readdirSync(nginx.dir).filter((name) => name.endsWith('.log')).map((name) => fs.readFileSync(path.join(nginx.dir, name), 'utf8'));
-  for (const log of [...logs, daemon.logText()]) assert.ok(!log.includes(TOKEN), 'no token in a log');
+  for (const log of [...logs, daemon.log]) assert.ok(!log.includes(TOKEN), 'no token in a log');
   assert.deepEqual(offences, []);
 });
 

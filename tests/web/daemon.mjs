@@ -11,10 +11,10 @@ import { fileURLToPath } from 'node:url';
 
 import { until } from './harness.mjs';
 
-const ROOT = path.join(path.dirname(fileURLToPath(import.meta.url)), '../..');
-const BINARY = process.env.WATCHTOWER_BINARY ?? path.join(ROOT, 'target/debug/watchtower');
+export const ROOT = path.join(path.dirname(fileURLToPath(import.meta.url)), '../..');
+export const BINARY = process.env.WATCHTOWER_BINARY ?? path.join(ROOT, 'target/debug/watchtower');
 
-const freePort = () => new Promise((resolve) => {
+export const freePort = () => new Promise((resolve) => {
   const server = net.createServer().listen(0, '127.0.0.1', () => {
     const { port } = server.address();
     server.close(() => resolve(port));
@@ -61,6 +61,8 @@ export class Daemon {
       return false;
     }
   }
+
+  get log() { return readFileSync(path.join(this.dir, 'daemon.log'), 'utf8'); }
 
   /** As a power cut would. */
   async kill() {
