@@ -2,7 +2,7 @@
 
 import { showColumns } from './columns.js';
 import { copy } from './copy.js';
-import { around, asSendable, linkTo, makeDetail, sameTrace } from './detail.js';
+import { asSendable, makeDetail } from './detail.js';
 import { element, openSheet } from './dom.js';
 import { listen } from './keys.js';
 import { List } from './list.js';
@@ -139,7 +139,7 @@ function showFollow() {
 function showStatus() {
   const state = $('state');
   state.dataset.state = status.state;
-  const about = words.queryWords(status.hello?.q);
+  const about = words.queryWords(status.hello?.q ?? search.state.q);
   $('understood').hidden = !about;
   if ($('understood').textContent !== about) $('understood').textContent = about;
   const isPaused = !list.following && ['live', 'quiet'].includes(status.state);
@@ -292,7 +292,6 @@ listen({
   PageUp: () => list.page(-0.9), PageDown: () => list.page(0.9),
   Enter: () => list.toggle(), ArrowRight: () => { if (!list.open) list.toggle(); }, ArrowLeft: () => list.close(),
   e: () => next(1, ['error', 'fatal']), E: () => next(-1, ['error', 'fatal']), v: () => next(1, ['warn']), V: () => next(-1, ['warn']),
-  c: () => withFocused(around), x: () => withFocused(sameTrace), y: () => withFocused((record) => copyText(linkTo(record), 'link')),
   Y: () => withFocused((record) => copyText(asSendable(record), 'JSON')),
   w: toggleWrap, m: markText, p: pin, t: nextTimeStyle, '?': showKeys,
   ...search.keys,

@@ -2,6 +2,7 @@
 
 import { copyButton } from './copy.js';
 import { ask, button, element } from './dom.js';
+import { frozenLink } from './place.js';
 import { pretty } from './pretty.js';
 import { show, withoutEscapes } from './text.js';
 import { age, iso } from './time.js';
@@ -15,13 +16,6 @@ const PIECE = 32 << 10;
 const tell = (name, record) => dispatchEvent(new CustomEvent(name, { detail: { record } }));
 export const around = (record) => tell('wt-context', record);
 export const sameTrace = (record) => { if (record.trace_id) tell('wt-trace', record); };
-
-/** The page's address with this record open. */
-export function linkTo(record) {
-  const url = new URL(location.href);
-  url.searchParams.set('at', `${record.timestamp}.${record.id}`);
-  return url.href;
-}
 
 /** What `POST /api/logs` takes to make the same record again. */
 export function asSendable(record) {
@@ -116,7 +110,7 @@ export function makeDetail(record, { close }) {
   actions.prepend(
     copyButton('Copy message', () => record.message ?? '', whole),
     copyButton('Copy JSON', () => asSendable(record), whole),
-    copyButton('Copy link', () => linkTo(record), whole),
+    copyButton('Copy link', () => frozenLink(record), whole),
     button('Context', () => around(record)),
     ...(record.trace_id ? [button('Same trace', () => sameTrace(record))] : []));
   actions.append(button('Close', close));

@@ -90,6 +90,7 @@ export class History {
       if (last) this.before = placeOf(last);
       else this.before = before;
       const added = prepend(this.ring, page.records.toReversed());
+      this.state.q = page.q;
       this.first = this.ring.first;
       const found = this.state.found + added;
       if (!page.complete) {

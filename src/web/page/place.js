@@ -1,6 +1,7 @@
 // Where the page is: all that a link must bring back lives in the page's URL, and nowhere else.
 
 import { include, quoteValue } from './query-text.js';
+import { resolve } from './typed-time.js';
 
 const NAMES = ['q', 'from', 'to', 'columns', 'order', 'zone', 'wrap', 'at'];
 /** What decides which lines there are; the rest decides how they look. */
@@ -63,9 +64,17 @@ export class Place {
     const names = NAMES.filter((name) => before[name] !== this.values[name]);
     if (names.length) this.changed(names, isBack);
   }
+}
 
-  /** A whole address of this place, with other values. */
-  link(values = {}) { return new URL(text({ ...this.values, ...values }) || '.', new URL('.', location.href)).href; }
+/** The page's address with a record open, and with a range that means the same tomorrow. */
+export function frozenLink(record) {
+  const url = new URL(location.href);
+  const now = Date.now();
+  const { from, to, ...rest } = read();
+  const values = { ...rest, from: resolve(from, now), to: resolve(to || (from && 'now'), now) };
+  if (record) values.at = `${record.timestamp}.${record.id}`;
+  url.search = text(values);
+  return url.href;
 }
 
 export const isSearch = (names) => names.some((name) => SEARCH.includes(name));

@@ -9,7 +9,7 @@ import { openExport } from './export.js';
 import { Facets } from './facets.js';
 import { Find } from './find.js';
 import { Histogram } from './histogram.js';
-import { Place, isSearch, joinColumns } from './place.js';
+import { Place, frozenLink, isSearch, joinColumns } from './place.js';
 import { progressWords } from './figures.js';
 import { QueryBox } from './query-box.js';
 import { exclude, include, quote } from './query-text.js';
@@ -228,17 +228,11 @@ export class Search {
 
   shift(direction) { this.place.set(shifted(this.place.get('from'), this.place.get('to'), direction)); }
 
-  /** An address that means the same tomorrow. */
-  frozenLink(record) {
-    const { from, to } = this.asked;
-    const now = String(BigInt(Date.now()) * 1_000_000n);
-    return this.place.link({ from, to: from && !to ? now : to, ...(record && { at: `${record.timestamp}.${record.id}` }) });
-  }
-
   async copyLink(record) {
-    const copied = await copy(this.frozenLink(record));
+    const link = frozenLink(record);
+    const copied = await copy(link);
     this.page.say(copied ? 'Link copied' : 'Could not copy');
-    if (!copied) this.page.notice(this.frozenLink(record));
+    if (!copied) this.page.notice(link);
   }
 
   toggleHistogram() {

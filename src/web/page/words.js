@@ -107,11 +107,13 @@ export const BUFFERED = 'A proxy between you and Watchtower holds back the strea
 export const OUTDATED = 'Watchtower was updated.';
 
 export const KEYS = [
-  ['/', 'find in messages'], ['Esc', 'close, or leave the field'], ['Space', 'pause or follow'], ['L, End', 'jump to live'],
+  ['/', 'the query'], ['Esc', 'close, or leave the field'], ['Space', 'pause or follow'], ['L, End', 'jump to live'],
   ['g, Home', 'oldest line loaded'], ['j k ↓ ↑', 'move by a line'], ['Enter →', 'open the line'], ['←', 'close it'],
   ['e E', 'next, previous error'], ['v V', 'next, previous warning'], ['c', 'lines around the line'], ['x', 'lines of the same trace'],
   ['y', 'copy a link to the line'], ['Y', 'copy the line as JSON'], ['w', 'wrap long lines'], ['m', 'mark a text'],
-  ['t', 'time as clock, age, or difference'], ['p', 'measure times from the line'], ['z', 'local time or UTC'], ['?', 'these keys'],
+  ['t', 'time as clock, age, or difference'], ['p', 'measure times from the line'], ['z', 'time zone'], ['r', 'time range'],
+  ['[ ]', 'older, newer range'], ['h', 'histogram'], ['f', 'facets'], ['s', 'save view'], ['i', 'status'], ['n N', 'next, previous found text'],
+  ['Ctrl+F', 'find in what is loaded'], ['?', 'these keys'],
 ];
 
 /** What there is to say about a query: why it was taken as text, or what may have been meant. */
