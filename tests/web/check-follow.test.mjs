@@ -193,9 +193,9 @@ test('check 6: reading on after a long pause brings every line once, and so does
     await pause(150);
   }
   await page.keyboard.press('Space');
-  const lines = numbers(await walk(page));
+  const lines = numbers(await walk(page, 2_000));
   assert.deepEqual(lines, range(lines[0], 21_501), 'from the first kept line to the last');
-  assert.ok(lines[0] <= 21_500 - missing);
+  assert.ok(lines.length > 4_000, `${lines.length}`);
   assert.deepEqual(offences, []);
 });
 
