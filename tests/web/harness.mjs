@@ -125,7 +125,7 @@ export const walk = (page, from = 0) => page.evaluate(async (begin) => {
   for (;;) {
     const [top, bottom] = [list.scrollTop, list.scrollTop + list.clientHeight];
     // Until the worker has sent what is in view.
-    for (let wait = 0; wait < 120; wait += 1) {
+    for (let wait = 0; wait < 600; wait += 1) {
       await frame();
       const tops = shown().map((row) => row.top);
       if (Math.min(...tops) <= top && Math.max(...tops) >= Math.min(bottom - 60, list.scrollHeight - 110)) break;
