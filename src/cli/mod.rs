@@ -1,5 +1,6 @@
 //! The command line: what each command takes, and which code runs it.
 
+mod address;
 mod check;
 mod client;
 mod filter;
@@ -12,6 +13,7 @@ mod send;
 mod sql;
 mod sse;
 mod tail;
+mod understood;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -64,6 +66,11 @@ impl ConfigArgs {
     fn load(&self) -> Result<Config, Faults> {
         config::load(self.file().as_deref(), &self.sets)
     }
+
+    /// As [`ConfigArgs::load`], for the daemon itself: the files that it names are looked at too.
+    fn load_inspected(&self) -> Result<Config, Faults> {
+        config::load_inspected(self.file().as_deref(), &self.sets, &crate::app::inspect)
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -97,12 +104,12 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     match cli.command.unwrap_or(Command::Serve) {
         Command::Serve => crate::app::run(start(&cli.config)?),
         Command::Check(args) => check::run(&args, &cli.config),
-        Command::Tail(args) => wait_for(tail::run(args)),
-        Command::Search(args) => wait_for(search::run(args)),
+        Command::Tail(args) => wait_for(tail::run(args, &cli.config)),
+        Command::Search(args) => wait_for(search::run(args, &cli.config)),
         Command::Sql(args) => wait_for(sql::run(args, cli.config.load()?)),
         Command::Queue(args) => wait_for(queue::run(args, cli.config.load()?)),
         Command::Schema => sql::schema(&cli.config.load()?),
-        Command::Send(args) => wait_for(send::run(args)),
+        Command::Send(args) => wait_for(send::run(args, &cli.config)),
         Command::Engine(args) => {
             crate::engine::run_child(&args)?;
             Ok(ExitCode::SUCCESS)
@@ -131,7 +138,7 @@ fn is_closed_pipe(error: &std::io::Error) -> bool {
 
 /// Loads the configuration of a daemon and begins its log.
 fn start(args: &ConfigArgs) -> anyhow::Result<Config> {
-    let config = args.load()?;
+    let config = args.load_inspected()?;
     crate::telemetry::logging::init(&config.log)?;
     for warning in config.warnings() {
         tracing::warn!("{warning}");
@@ -139,10 +146,16 @@ fn start(args: &ConfigArgs) -> anyhow::Result<Config> {
     Ok(config)
 }
 
+/// An error and its causes, for the person at the terminal.
+#[must_use]
+pub fn words(error: &anyhow::Error) -> String {
+    crate::causes::joined(error.as_ref())
+}
+
 /// The exit code of an error: 78 for a wrong configuration, 1 for anything else.
 #[must_use]
 pub fn exit_code(error: &anyhow::Error) -> ExitCode {
-    if error.is::<Faults>() {
+    if error.is::<Faults>() || error.is::<crate::server::TlsError>() {
         ExitCode::from(EXIT_CONFIG)
     } else {
         ExitCode::FAILURE

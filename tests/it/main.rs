@@ -4,6 +4,7 @@
     reason = "allow-unwrap-in-tests does not reach the helpers of an integration test"
 )]
 
+mod bounds;
 mod clients;
 mod command_line;
 mod crash;
@@ -11,6 +12,7 @@ mod engine;
 mod explore;
 mod frame_clickhouse;
 mod ledger;
+mod misuse;
 mod otlp_connection;
 mod otlp_grpc;
 mod otlp_http;
