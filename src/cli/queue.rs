@@ -4,7 +4,6 @@
 //! is left a note, and whichever runs on that directory next puts the letter into the store.
 
 use std::io::Write;
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -17,6 +16,7 @@ use crate::causes::joined;
 use crate::config::{ByteSize, Config};
 use crate::frame::{Block, Row};
 use crate::queue::dead::{self, DeadLetters, Letter};
+use crate::queue::disk::{self, Waiting};
 use crate::queue::spill;
 
 /// How long `replay` waits for the daemon before it leaves the rest to it.
@@ -98,10 +98,11 @@ fn print(text: &str) -> anyhow::Result<ExitCode> {
 fn list(config: &Config, dead: &DeadLetters) -> anyhow::Result<String> {
     let mut text = String::new();
     for (what, dir) in [("queue", "queue"), ("spill", spill::DIR)] {
-        if let Some((files, bytes)) = segments(&config.state_dir.join(dir)) {
-            let size = ByteSize::bytes(bytes);
-            let files = counted(files, "segment file");
-            text.push_str(&format!("{what}: {files}, {size}\n"));
+        let dir = config.state_dir.join(dir);
+        let waiting =
+            disk::waiting(&dir).with_context(|| format!("cannot look at {}", dir.display()))?;
+        if let Some(waiting) = waiting {
+            text.push_str(&format!("{what}: {}\n", told(&waiting)));
         }
     }
     let letters = dead.list()?;
@@ -140,14 +141,19 @@ fn one_line(text: &str) -> String {
     line.chars().filter(|char| !char.is_control()).collect()
 }
 
-/// How many segment files a disk queue has, and their size; `None` where there is no such queue.
-fn segments(dir: &Path) -> Option<(u64, u64)> {
-    let files = std::fs::read_dir(dir).ok()?.flatten();
-    let segments = files.filter(|file| file.path().extension().is_some_and(|kind| kind == "seg"));
-    let sizes: Vec<u64> = segments
-        .filter_map(|file| Some(file.metadata().ok()?.len()))
-        .collect();
-    Some((sizes.len() as u64, sizes.iter().sum()))
+fn told(waiting: &Waiting) -> String {
+    let unreadable = match waiting.unreadable {
+        0 => String::new(),
+        count => format!("; {} cannot be read", counted(count, "segment file")),
+    };
+    format!(
+        "{} in {} to be stored, {}; {} of {}{unreadable}",
+        counted(waiting.records, "record"),
+        counted(waiting.frames, "frame"),
+        ByteSize::bytes(waiting.bytes),
+        counted(waiting.segments, "segment file"),
+        ByteSize::bytes(waiting.file_bytes),
+    )
 }
 
 fn show(dead: &DeadLetters, name: &str) -> anyhow::Result<String> {

@@ -294,3 +294,45 @@ fn damaged_dead_letters_are_listed_and_handled() {
     assert_eq!(out, "gone: 2 dead letters with 2 records\n");
     assert!(texts(&queue(&["ls"])).0.contains("dead letters: 0\n"));
 }
+
+/// Case: a disk queue in front of a store that is away, with the daemon running and stopped.
+/// Holds: `queue ls` counts the records that wait, and not those that are stored.
+#[test]
+fn queue_ls_counts_what_waits() {
+    let dir = tempfile::tempdir().unwrap();
+    let away = "store: {url: 'http://127.0.0.1:1'}";
+    let daemon = Daemon::start_unready(dir.path(), away);
+    let ls = || texts(&run(dir.path(), &["queue", "ls"])).0;
+    assert!(
+        ls().starts_with("queue: 0 records in 0 frames to be stored, 0; "),
+        "{}",
+        ls()
+    );
+    for body in [
+        "[{\"message\":\"a\"},{\"message\":\"b\"}]",
+        "{\"message\":\"c\"}",
+    ] {
+        let sent =
+            http::post(daemon.web, "/api/logs", "application/json", body.as_bytes()).unwrap();
+        assert_eq!(sent.status, 202);
+    }
+    assert!(
+        ls().starts_with("queue: 3 records in 2 frames to be stored, "),
+        "{}",
+        ls()
+    );
+    assert!(ls().ends_with("dead letters: 0\n"), "{}", ls());
+    daemon.stop();
+    assert!(
+        ls().starts_with("queue: 3 records in 2 frames to be stored, "),
+        "{}",
+        ls()
+    );
+    let daemon = Daemon::start(dir.path(), "");
+    daemon.wait_stored();
+    assert!(
+        ls().starts_with("queue: 0 records in 0 frames to be stored, 0; "),
+        "{}",
+        ls()
+    );
+}
