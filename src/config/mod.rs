@@ -43,4 +43,6 @@ impl Config {
 }
 
 #[cfg(test)]
+mod reference;
+#[cfg(test)]
 mod tests;
