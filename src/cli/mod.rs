@@ -7,6 +7,7 @@ mod filter;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod line;
+mod manual;
 mod queue;
 mod search;
 mod send;
@@ -91,6 +92,12 @@ enum Command {
     Schema,
     /// Send one log to a running daemon, to try it
     Send(send::SendArgs),
+    /// Print a completion script for a shell
+    #[command(hide = true)]
+    Completions(manual::CompletionsArgs),
+    /// Print the manual page, or that of a command, in roff
+    #[command(hide = true)]
+    Man(manual::ManArgs),
     /// Run the embedded ClickHouse engine; the daemon does this by itself
     #[command(hide = true)]
     Engine(crate::engine::ChildArgs),
@@ -110,6 +117,8 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Queue(args) => wait_for(queue::run(args, cli.config.load()?)),
         Command::Schema => sql::schema(&cli.config.load()?),
         Command::Send(args) => wait_for(send::run(args, &cli.config)),
+        Command::Completions(args) => manual::completions(&args),
+        Command::Man(args) => manual::page(&args),
         Command::Engine(args) => {
             crate::engine::run_child(&args)?;
             Ok(ExitCode::SUCCESS)

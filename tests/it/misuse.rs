@@ -332,3 +332,35 @@ fn clients_go_where_the_configuration_says() {
         stderr(&output)
     );
 }
+
+/// Case: what packages install beside the program.
+/// Holds: the completions of each shell and the pages know the commands and their flags.
+#[test]
+fn completions_and_pages_are_made_from_the_flags() {
+    let printed = |args: &[&str]| {
+        let output = watchtower(args, &[]);
+        assert_eq!(
+            output.status.code(),
+            Some(0),
+            "{args:?}: {}",
+            stderr(&output)
+        );
+        String::from_utf8(output.stdout).unwrap()
+    };
+    for shell in ["bash", "zsh", "fish"] {
+        let script = printed(&["completions", shell]);
+        for word in ["tail", "search", "min-level"] {
+            assert!(script.contains(word), "{shell}: {word}");
+        }
+    }
+    let page = printed(&["man"]);
+    assert!(page.contains(".TH watchtower 1"), "{page}");
+    assert!(page.contains("watchtower\\-tail(1)"), "{page}");
+    assert!(!page.contains("completions"), "{page}");
+    let page = printed(&["man", "tail"]);
+    assert!(
+        page.contains(".TH watchtower-tail 1") && page.contains("\\-\\-min\\-level"),
+        "{page}"
+    );
+    assert_eq!(watchtower(&["man", "tale"], &[]).status.code(), Some(1));
+}
