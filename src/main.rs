@@ -6,11 +6,6 @@ use std::process::ExitCode;
 use clap::Parser;
 use watchtower::cli;
 
-/// glibc's allocator spreads over one arena a thread and returns little; after bursts of large
-/// requests a daemon of 100 MiB stood at 540.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     match cli::run(cli::Cli::parse()) {
         Ok(code) => code,

@@ -153,11 +153,18 @@ pub(super) async fn get(
 ) -> Result<Response, ApiError> {
     let started = Instant::now();
     let params = Params::new(pairs, &KNOWN)?;
-    let mut query = read(&params, jiff::Timestamp::now())?;
-    query.limit = params.number("limit", DEFAULT_LIMIT, 1..=MAX_LIMIT)?;
+    let query = page(&params, jiff::Timestamp::now())?;
     let understood = query.query.to_json();
     let page = state.search.search(query).await?;
     Ok(answer(&page, &understood, started))
+}
+
+/// The page that is asked for.
+pub(super) fn page(params: &Params, now: jiff::Timestamp) -> Result<SearchQuery, ApiError> {
+    Ok(SearchQuery {
+        limit: params.number("limit", DEFAULT_LIMIT, 1..=MAX_LIMIT)?,
+        ..read(params, now)?
+    })
 }
 
 /// What to search for; the limit is for the caller to read.

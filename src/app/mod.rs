@@ -3,6 +3,7 @@
 
 mod inspect;
 mod listeners;
+mod memory;
 mod node;
 mod overview;
 mod state_dir;
@@ -61,6 +62,7 @@ const ENGINE_GRACE: Duration = Duration::from_secs(20);
 /// # Errors
 /// When a stage cannot start, or one stops by itself.
 pub fn run(config: Config) -> anyhow::Result<ExitCode> {
+    memory::give_back();
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

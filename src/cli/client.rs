@@ -222,6 +222,7 @@ impl Client {
         }
         let cause = causes::joined(cause);
         let hint = match error.is_connect() {
+            true if cause.contains("alert") => "; does the daemon have TLS, and is --url right?",
             true => "; is the daemon running, and is --url right?",
             false => "",
         };

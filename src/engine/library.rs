@@ -1,4 +1,4 @@
-//! Finds `libchdb.so` and calls into it. The one place with unsafe code.
+//! Finds `libchdb.so` and calls into it. One of the two places with unsafe code.
 
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::io::{ErrorKind, Read};

@@ -133,6 +133,11 @@ impl Unpacker {
         };
         if !grow(&mut unpacking, FREE_BYTES)? {
             let place = self.large.acquire().await;
+            // All the room at once: pages that are not written to cost nothing, while growing by
+            // doubling would hold the old room beside the new.
+            let room = self.limit.saturating_add(STEP);
+            let more = room.saturating_sub(unpacking.out.len());
+            unpacking.out.reserve_exact(more);
             grow(&mut unpacking, usize::MAX)?;
             drop(place);
         }
