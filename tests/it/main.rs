@@ -4,6 +4,7 @@
     reason = "allow-unwrap-in-tests does not reach the helpers of an integration test"
 )]
 
+mod bounds;
 mod clients;
 mod command_line;
 mod crash;
@@ -14,6 +15,7 @@ mod flood;
 mod frame_clickhouse;
 mod full_disk;
 mod ledger;
+mod misuse;
 mod otlp_connection;
 mod otlp_grpc;
 mod otlp_http;

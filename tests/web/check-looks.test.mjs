@@ -1,17 +1,12 @@
 // Whether everybody can read the page: accessibility rules, colours for all eyes, forced colours.
 
 import assert from 'node:assert/strict';
-import { createRequire } from 'node:module';
-import { readFileSync } from 'node:fs';
-import path from 'node:path';
 import { after, afterEach, before, beforeEach, test } from 'node:test';
 
+import { problems } from './axe.mjs';
 import { fake } from './fake.mjs';
 import { closeAll, figure, launch, messages, open, pause, until } from './harness.mjs';
 
-const from = process.env.WATCHTOWER_PLAYWRIGHT ? path.join(path.resolve(process.env.WATCHTOWER_PLAYWRIGHT), 'from.js') : import.meta.url;
-const AXE = readFileSync(createRequire(from).resolve('axe-core/axe.min.js'), 'utf8');
-const RULES = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
 const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'unspecified'];
 const CODES = { trace: 'TRC', debug: 'DBG', info: 'INF', warn: 'WRN', error: 'ERR', fatal: 'FTL', unspecified: '---' };
 
@@ -21,20 +16,6 @@ before(async () => { browser = await launch(); });
 beforeEach(async () => { daemon = await fake(); });
 afterEach(async () => { await closeAll(); daemon.stop(); });
 after(() => browser.close());
-
-/** What axe finds, in words. */
-async function problems(page) {
-  // As the developer tools would: the page's own policy lets no other script in.
-  const client = await page.context().newCDPSession(page);
-  const { frameTree } = await client.send('Page.getFrameTree');
-  const { executionContextId } = await client.send('Page.createIsolatedWorld', { frameId: frameTree.frame.id, worldName: 'axe' });
-  const run = (expression) => client.send('Runtime.evaluate', { expression, contextId: executionContextId, awaitPromise: true, returnByValue: true });
-  await run(AXE);
-  const { result, exceptionDetails } = await run(`axe.run(document, { runOnly: ${JSON.stringify(RULES)} }).then(({ violations }) => violations.flatMap(({ id, nodes }) => nodes.map(({ html, any, all }) => id + ': ' + [...any, ...all].map(({ message }) => message).join('; ') + ' ' + html.slice(0, 200))))`);
-  assert.ok(Array.isArray(result.value), JSON.stringify(exceptionDetails ?? result));
-  await client.detach();
-  return result.value;
-}
 
 const mixed = () => daemon.emit(LEVELS.flatMap((level, i) => Array.from({ length: 4 }, (_, n) => daemon.record({
   level, severity_number: level === 'unspecified' ? undefined : 4 * i + 1, service: `service-${4 * i + n}`, environment: n % 2 ? 'prod' : 'stage',

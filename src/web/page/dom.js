@@ -37,9 +37,12 @@ export function openSheet(title, { className = '', closed } = {}, ...children) {
   sheet.append(element('div', 'head', heading, button('Close', () => sheet.close(), 'close')), body);
   const before = document.activeElement;
   sheet.addEventListener('close', () => {
+    const has = document.activeElement;
+    const isFree = !has || has === document.body || sheet.contains(has);
     sheet.remove();
     const back = before?.isConnected && before !== document.body ? before : document.getElementById('list');
-    back.focus({ preventScroll: true });
+    // What closed the sheet may have put the focus somewhere else.
+    if (isFree) back.focus({ preventScroll: true });
     closed?.();
   });
   sheet.addEventListener('click', (event) => { if (event.target === sheet) sheet.close(); });
