@@ -162,7 +162,7 @@ test('check 6: reading on after a long pause brings every line once, and so does
       list.scrollTop += list.clientHeight - 100;
       await frame();
       // Until the worker has sent what is in view.
-      for (let i = 0; i < 60 && inView() < (list.clientHeight - 100) / 20; i += 1) await frame();
+      for (let i = 0; i < 600 && inView() < (list.clientHeight - 100) / 20; i += 1) await frame();
       const now = [...list.querySelectorAll('.row:not([hidden])')].map((row) => [row.top, row.dataset.kind === 'record' ? Number(/^line (\d+)/.exec(row.querySelector('.message').textContent)[1]) : row.textContent]);
       lines.push(now.sort(([a], [b]) => a - b).map(([, line]) => line));
     }
@@ -193,9 +193,9 @@ test('check 6: reading on after a long pause brings every line once, and so does
     await pause(150);
   }
   await page.keyboard.press('Space');
-  const lines = numbers(await walk(page));
+  const lines = numbers(await walk(page, 2_000));
   assert.deepEqual(lines, range(lines[0], 21_501), 'from the first kept line to the last');
-  assert.ok(lines[0] <= 21_500 - missing);
+  assert.ok(lines.length > 4_000, `${lines.length}`);
   assert.deepEqual(offences, []);
 });
 

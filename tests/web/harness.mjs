@@ -98,31 +98,44 @@ export async function proxy() {
   };
 }
 
-/** The list from its top to its end, short of following again: each line once, by its place. */
-export const walk = (page) => page.evaluate(async () => {
+/**
+ * The list from its top, or so many pixels below it, to its end, short of following again: each line
+ * once, by its place. At the top older lines are loaded first; these are waited for.
+ */
+export const walk = (page, from = 0) => page.evaluate(async (begin) => {
   const list = document.getElementById('list');
   const seen = new Map();
   const frame = () => new Promise((resolve) => { requestAnimationFrame(resolve); });
+  const shown = () => [...list.querySelectorAll('.row:not([hidden])')];
   const gather = () => {
-    for (const row of list.querySelectorAll('.row:not([hidden])')) {
-      seen.set(Number(row.getAttribute('aria-posinset')), { kind: row.dataset.kind, level: row.dataset.level, message: row.querySelector('.message').textContent });
+    // Lines that are loaded above move all places by as many.
+    const known = shown().find(({ item }) => seen.has(item.key));
+    const moved = known ? known.place - seen.get(known.item.key).place : 0;
+    for (const row of shown()) {
+      seen.set(row.item.key, { place: row.place - moved, kind: row.dataset.kind, level: row.dataset.level, message: row.querySelector('.message').textContent });
     }
   };
+  for (let height = 0; begin === 0 && height !== list.scrollHeight;) {
+    height = list.scrollHeight;
+    list.scrollTop = 0;
+    await new Promise((resolve) => { setTimeout(resolve, 500); });
+  }
+  list.scrollTop = begin;
   const last = () => list.scrollHeight - list.clientHeight - 20;
-  for (let top = 0; ; top += list.clientHeight) {
-    list.scrollTop = Math.min(top, last());
-    const [from, to] = [list.scrollTop, list.scrollTop + list.clientHeight];
+  for (;;) {
+    const [top, bottom] = [list.scrollTop, list.scrollTop + list.clientHeight];
     // Until the worker has sent what is in view.
-    for (let wait = 0; wait < 120; wait += 1) {
+    for (let wait = 0; wait < 600; wait += 1) {
       await frame();
-      const tops = [...list.querySelectorAll('.row:not([hidden])')].map((row) => row.top);
-      if (Math.min(...tops) <= from && Math.max(...tops) >= Math.min(to - 60, list.scrollHeight - 110)) break;
+      const tops = shown().map((row) => row.top);
+      if (Math.min(...tops) <= top && Math.max(...tops) >= Math.min(bottom - 60, list.scrollHeight - 110)) break;
     }
     gather();
-    if (top >= last()) break;
+    if (list.scrollTop >= last() - 1) break;
+    list.scrollTop = Math.min(list.scrollTop + list.clientHeight - 40, last());
   }
-  return [...seen].sort(([a], [b]) => a - b).map(([, line]) => line);
-});
+  return [...seen.values()].sort((a, b) => a.place - b.place);
+}, from);
 
 /** The numbers of lines `line 123 …`. */
 export const numbers = (lines) => lines.map(({ message }) => Number(/^line (\d+)/.exec(message)?.[1])).filter((number) => !Number.isNaN(number));

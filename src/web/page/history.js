@@ -177,8 +177,13 @@ function run(ring, records, before, after) {
 
 /** Puts records, oldest first, before all others. Answers how many were new. */
 export function prepend(ring, records) {
+  ring.discount(records.filter((record) => !ring.ids.has(record.id)), 5 * LOOK);
   const first = ring.items[0];
-  const { items, count } = run(ring, records, null, first);
+  // The stream does not bring lines in the order of time, so some belong between what is there.
+  const isBetween = (record) => first !== undefined && ms(record) >= first.at;
+  const between = ring.insert(records.filter(isBetween));
+  const { items, count: before } = run(ring, records.filter((record) => !isBetween(record)), null, first);
+  const count = before + between.length;
   if (items.length && first?.kind === 'record' && ring.dayOf(first.at) > ring.dayOf(items.at(-1).at)) items.push(day(ring, first.at));
   putFirst(ring, items);
   letNewestGo(ring);

@@ -105,6 +105,8 @@ export class List {
   }
 
   render() {
+    // The reader may have moved the list since, of which the event is still to come.
+    if (!this.following && Math.abs(this.root.scrollTop - this.lastTop) >= 1) this.scrolled();
     if (this.pending) this.take(this.pending);
     let range;
     for (let pass = 0; pass < MAX_PASSES; pass += 1) {
@@ -266,8 +268,11 @@ export class List {
 
   /** The end of what is loaded: that is the live edge, unless lines were left out since. */
   reachEnd() {
-    if ((this.pending ?? this.snapshot).missed > 0) this.handlers.readOn();
-    else this.follow();
+    const { missed, status, end } = this.pending ?? this.snapshot;
+    // More is there than is laid out yet, or on its way.
+    if (missed > 0 && end > this.snapshot.end) return;
+    if (missed > 0) this.handlers.readOn();
+    else if (!status?.left) this.follow();
   }
 
   movedUp() {

@@ -180,13 +180,34 @@ export class Ring {
     this.trim();
   }
 
+  /** Records come by another way than the notes, among the oldest items, that count them as not shown. */
+  discount(records, most) {
+    const notes = this.items.slice(0, most).filter((item) => item.kind === 'skipped');
+    if (notes.length === 0) return;
+    for (const { timestamp, level } of records) {
+      const note = notes.find(({ from, to, by_level }) => BigInt(from) <= BigInt(timestamp) && BigInt(timestamp) <= BigInt(to) && by_level[level] > 0);
+      if (!note) continue;
+      note.by_level[level] -= 1;
+      note.count -= 1;
+      note.version += 1;
+    }
+    for (const note of notes) if (note.count <= 0) this.remove(note);
+  }
+
+  /** Puts records where they stand in time, those that are there already left out, and gives the items. */
+  insert(records) {
+    const fresh = records.filter((record) => !this.ids.has(record.id) && this.ids.add(record.id));
+    const items = fresh.map((record) => this.make({ kind: 'record', record }, standsAt(record), 300 + 2 * (record.message?.length ?? 0)));
+    items.sort((a, b) => a.at - b.at);
+    if (items.length > 0) this.moved.shifts.push(this.merge(items));
+    return items;
+  }
+
   /** Puts records that a note stands for into their places; the note goes, or stays for the others. */
   fill(key, records, next) {
     const note = this.items.find((item) => item.key === key);
     if (!note) return;
-    const items = records.filter((record) => !this.ids.has(record.id) && this.ids.add(record.id)).map((record) => this.make({ kind: 'record', record }, standsAt(record), 500));
-    items.sort((a, b) => a.at - b.at);
-    if (items.length) this.moved.shifts.push(this.merge(items));
+    const items = this.insert(records);
     for (const { record } of items) if (note.by_level?.[record.level]) note.by_level[record.level] -= 1;
     if (note.count !== null && note.count !== undefined) note.count -= items.length;
     Object.assign(note, { next, loading: false, error: null, version: note.version + 1 });
