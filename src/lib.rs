@@ -17,6 +17,7 @@ pub mod receivers;
 pub mod record;
 pub mod server;
 pub mod shutdown;
+mod state_file;
 pub mod store;
 pub mod telemetry;
 pub mod web;

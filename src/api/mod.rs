@@ -40,8 +40,8 @@ use crate::live::{Hub, Seats};
 
 /// Answers `/api/status`.
 pub type StatusSource = Arc<dyn Fn() -> BoxFuture<'static, Status> + Send + Sync>;
-/// Answers `/readyz`: ready, or why not.
-pub type ReadySource = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
+/// Answers `/readyz`: ready, with what is worth knowing all the same, or why not.
+pub type ReadySource = Arc<dyn Fn() -> Result<Option<String>, String> + Send + Sync>;
 
 /// What the routes need of the rest of the daemon.
 pub struct ApiParts {

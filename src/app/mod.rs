@@ -35,7 +35,7 @@ use crate::live::{Cursor, Hub, HubConfig, Seats};
 use crate::queue::dead::DeadLetters;
 use crate::queue::{self, Queue};
 use crate::receivers::Door;
-use crate::server::{self, Server};
+use crate::server::{self, Port, Server};
 use crate::shutdown::{self, Signals};
 use crate::store::{Client, Reader, ReaderLimits, StoreBackfill, Writer, WriterStatus};
 use crate::telemetry::Metrics;
@@ -43,6 +43,8 @@ use overview::Overview;
 
 /// The service whose health is reported beside the whole server's.
 const LOGS_SERVICE: &str = "opentelemetry.proto.collector.logs.v1.LogsService";
+/// Files that are open beside those of connections from outside: the queue's, the engine's, logs.
+const OTHER_FILES: u64 = 256;
 /// How long requests under way may take to finish once the daemon stops.
 const REQUESTS_GRACE: Duration = Duration::from_secs(5);
 /// How long the last frames may take to be committed.
@@ -61,11 +63,31 @@ const ENGINE_GRACE: Duration = Duration::from_secs(20);
 /// When a stage cannot start, or one stops by itself.
 pub fn run(config: Config) -> anyhow::Result<ExitCode> {
     memory::give_back();
+    raise_file_limit(&config);
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .context("could not start the runtime")?
         .block_on(serve(Arc::new(config)))
+}
+
+/// Raises the limit of open files as far as this user may, so that it is not reached before that of
+/// connections.
+fn raise_file_limit(config: &Config) {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    if let Err(error) = setrlimit(Resource::Nofile, limit) {
+        warn!(%error, "could not raise the limit of open files");
+    }
+    let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    if files < config.limits.connections as u64 + OTHER_FILES {
+        warn!(
+            files,
+            connections = config.limits.connections,
+            "this user may open too few files for so many connections; lower `limits.connections` or raise the limit (`ulimit -n`)"
+        );
+    }
 }
 
 /// The three listeners, bound before anything else is done.
@@ -140,7 +162,10 @@ async fn serve(config: Arc<Config>) -> anyhow::Result<ExitCode> {
         })
     };
     let (intake, committer) = Intake::new(&config, queue.clone(), ids, publish);
+    let stop = CancellationToken::new();
+    let server = Server::new(&config.limits, tls, stop.clone());
     let overview = Overview {
+        connections: server.places().clone(),
         started: Instant::now(),
         metrics: metrics.clone(),
         queue: queue.clone(),
@@ -157,10 +182,8 @@ async fn serve(config: Arc<Config>) -> anyhow::Result<ExitCode> {
     let mut writer = tokio::spawn(writer.run(drain.clone().cancelled_owned()));
     tokio::spawn(overview.clone().report());
 
-    let stop = CancellationToken::new();
     let (health, health_service) = tonic_health::server::health_reporter();
     report_health(&health, ServingStatus::Serving).await;
-    let server = Server::new(&config.limits, tls, stop.clone());
     let door = Door::new(Arc::clone(&config), intake.clone(), metrics, resends);
     let otlp = otlp_router(&door, health_service);
     let web = web_router(&config, &door, &overview, ports);
@@ -170,9 +193,13 @@ async fn serve(config: Arc<Config>) -> anyhow::Result<ExitCode> {
         web = %listeners.web.local_addr()?,
         "listening"
     );
-    tokio::spawn(server.clone().serve(listeners.grpc, otlp.clone()));
-    tokio::spawn(server.clone().serve(listeners.http, otlp));
-    tokio::spawn(server.clone().serve(listeners.web, web));
+    tokio::spawn(
+        server
+            .clone()
+            .serve(Port::Otlp, listeners.grpc, otlp.clone()),
+    );
+    tokio::spawn(server.clone().serve(Port::Otlp, listeners.http, otlp));
+    tokio::spawn(server.clone().serve(Port::Web, listeners.web, web));
     notify(&[NotifyState::Ready]);
     tokio::spawn(feed_watchdog());
 

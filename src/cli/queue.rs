@@ -113,7 +113,7 @@ fn list(config: &Config, dead: &DeadLetters) -> anyhow::Result<String> {
             letter.name,
             ByteSize::bytes(letter.bytes),
             code.unwrap_or_default(),
-            letter.reason.message.lines().next().unwrap_or_default()
+            letter.reason.message
         ));
     }
     Ok(text)

@@ -156,8 +156,7 @@ pub struct Limits {
     /// Time a client has to send a request's headers, counted from the end of the one before: an idle
     /// HTTP/1.1 connection is closed after it.
     pub header_timeout: Period,
-    /// Longest pause in a request's body. On the whole it must come at 4 KiB a second, with this much
-    /// time on top.
+    /// Longest pause in a request's body. Over any such time it must come at 4 KiB a second.
     pub body_timeout: Period,
     /// Longest wait for the queue before a sender is told to come back.
     pub commit_timeout: Period,

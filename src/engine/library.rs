@@ -13,7 +13,7 @@ pub(super) const NPM_PACKAGE: &str = "@chdb/lib-linux-x64-gnu";
 pub(super) const NPM_PACKAGE: &str = "@chdb/lib-linux-arm64-gnu";
 
 /// Names the library, over every other place but the configuration's.
-const VARIABLE: &str = "WATCHTOWER_ENGINE_LIBRARY";
+pub(super) const VARIABLE: &str = "WATCHTOWER_ENGINE_LIBRARY";
 
 /// Finds the library: where the configuration says, else where the environment says, else beside the
 /// program, where the package puts it, and where `scripts/quickstart` puts it.
@@ -98,10 +98,16 @@ mod tests {
     #[test]
     fn a_missing_library_is_explained() {
         let error = find(Some(Path::new("/nowhere/libchdb.so"))).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "`engine.library` names /nowhere/libchdb.so, which is not there"
-        );
+        let text = error.to_string();
+        for part in [
+            "`engine.library` names /nowhere/libchdb.so, which is not there; correct it",
+            "./scripts/quickstart",
+            "store.url",
+        ] {
+            assert!(text.contains(part), "{text}");
+        }
+        let error = find(Some(Path::new("/"))).unwrap_err().to_string();
+        assert!(error.contains("names /, which is no file"), "{error}");
         let searched = places(Some(Path::new("/opt/wt/bin/watchtower")));
         let text = Error::NoLibrary { searched }.to_string();
         for part in [

@@ -14,6 +14,7 @@ use tracing::{info, warn};
 use super::files::{Files, Passwords, USER};
 use super::{Error, library, words};
 use crate::config::{self, Config};
+use crate::state_file::is_no_room;
 use crate::store::{Client, Endpoint, EndpointSource};
 
 /// Longest time from start to first answer. A store that was killed reads its parts' metadata first.
@@ -70,8 +71,12 @@ impl Engine {
             config: engine.clone(),
             database: config.store.database.clone(),
         };
-        // Faults of the state directory are told now, and not once a second.
-        supervisor.write_files()?;
+        // Faults of the state directory are told now, and not once a second. A full disk is none that
+        // keeps the daemon from its work.
+        match supervisor.write_files() {
+            Err(Error::Io { source, .. }) if is_no_room(&source) => {}
+            written => drop(written?),
+        }
         let (publish, endpoint) = watch::channel(None);
         let (stop, stopped) = watch::channel(false);
         let task = tokio::spawn(supervisor.run(publish, stopped));

@@ -47,6 +47,16 @@ pub enum Error {
         /// Bytes that may wait.
         cap: usize,
     },
+    /// Bodies that are still being received hold what such may hold.
+    #[error(
+        "requests that are still being received hold {used} of {cap} bytes, half of `limits.in_flight`"
+    )]
+    Receiving {
+        /// Bytes of such bodies.
+        used: usize,
+        /// Bytes that they may hold.
+        cap: usize,
+    },
     /// The queue did not take the frame.
     #[error(transparent)]
     Queue(#[from] queue::Error),
@@ -191,6 +201,12 @@ impl Intake {
                 commit,
             },
         ))
+    }
+
+    /// Whether records are refused because their ids cannot be kept unique: the disk takes no writes.
+    #[must_use]
+    pub fn is_without_ids(&self) -> bool {
+        self.shared.is_without_ids()
     }
 
     /// Refuses new records from now on; the committer ends once what it has is committed.

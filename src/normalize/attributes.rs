@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, RandomState};
 
 use hashbrown::HashTable;
 
-use super::text::{MANY_KEYS, cut, head};
+use super::text::{MANY_KEYS, MAX_DEPTH, cut, head};
 use super::{Limits, MAX_NAME_BYTES, Repairs};
 use crate::record::KeyValue;
 
@@ -162,6 +162,11 @@ impl<'a> Attributes<'a> {
             let comma = if self.note.is_empty() { "" } else { ", " };
             let total = self.list.len() + self.beyond;
             write!(self.note, "{comma}attributes ({total})").expect("strings take all");
+        }
+        if std::mem::take(&mut repairs.deep) {
+            let comma = if self.note.is_empty() { "" } else { ", " };
+            write!(self.note, "{comma}values nested over {MAX_DEPTH} deep")
+                .expect("strings take all");
         }
         if !self.note.is_empty() {
             repairs.truncated += 1;

@@ -170,6 +170,12 @@ impl<'s, S: Sink> Emitter<'s, S> {
                 draft.dropped_attributes.to_string(),
             );
         }
+        if !draft.odd_trace_id.is_empty() {
+            attributes.mark("watchtower.original_trace_id", draft.odd_trace_id);
+        }
+        if !draft.odd_span_id.is_empty() {
+            attributes.mark("watchtower.original_span_id", draft.odd_span_id);
+        }
         let by_number = level_of_number(draft.severity_number);
         let severity_number = match by_number {
             Some(_) => u8::try_from(draft.severity_number).unwrap_or_default(),

@@ -9,6 +9,7 @@
 //! | `watchtower.timestamp_source` | `observed` or `received`: the timestamp is not the event's own |
 //! | `watchtower.original_timestamp` | the time as sent, where no row can carry it |
 //! | `watchtower.original_severity_number` | the severity number as sent, where it is not 1 to 24 |
+//! | `watchtower.original_trace_id`, `…_span_id` | what was sent as an OTLP record's id and is none |
 //! | `watchtower.truncated` | what was cut, with its size |
 //! | `otel.dropped_attributes_count` | as the sender counted; for the scope `otel.scope.dropped_…` |
 //! | `otel.scope.schema_url` | the scope's schema; the resource's is `otel.resource.schema_url` |
@@ -123,7 +124,7 @@ impl Context {
 pub struct Repairs {
     /// Strings with bytes that are no UTF-8, or with half a surrogate pair: U+FFFD in their place.
     pub invalid_utf8: u32,
-    /// Trace or span ids that are none, and were left out.
+    /// Trace or span ids that are none; what was sent is kept in an attribute.
     pub invalid_ids: u32,
     /// Times that cannot be, or lie outside what the store keeps.
     pub replaced_timestamps: u32,
@@ -141,9 +142,17 @@ pub struct Repairs {
     pub string_table_refs: u32,
     /// Lists of logs in the form that OTLP had before 2022; their records were not read.
     pub legacy_logs: u32,
+    /// Whether something was nested too deep that its record or resource does not tell of yet.
+    pub(crate) deep: bool,
 }
 
 impl Repairs {
+    /// Takes note of a value that is nested too deep.
+    pub(crate) fn cut_depth(&mut self) {
+        self.too_deep += 1;
+        self.deep = true;
+    }
+
     /// Every counter with its name, as the metrics label it.
     #[must_use]
     pub fn named(&self) -> [(&'static str, u32); 10] {

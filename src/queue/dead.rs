@@ -23,6 +23,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Error;
 use crate::frame::Frame;
+use crate::state_file::is_no_room;
+use crate::telemetry::one_line;
 
 /// Name of the directory inside the state directory.
 pub const DIR: &str = "dead-letters";
@@ -75,13 +77,12 @@ impl DeadLetters {
     /// Opens the directory and makes it when it is missing, for its owner only.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// When it cannot be made. Where there only is no room, a burial makes it.
     pub fn open(dir: &Path) -> Result<DeadLetters, Error> {
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(dir)
-            .map_err(|error| failed("start", dir, error))?;
+        match make(dir) {
+            Err(error) if !is_no_room(&error) => return Err(failed("start", dir, error)),
+            _ => {}
+        }
         Ok(DeadLetters {
             dir: dir.into(),
             counts: Arc::default(),
@@ -133,6 +134,7 @@ impl DeadLetters {
     fn write(&self, kind: &str, bytes: &[u8], letter: &Letter) -> Result<(), Error> {
         let json = serde_json::to_vec_pretty(letter).map_err(io::Error::other);
         let write = || {
+            make(&self.dir)?;
             self.replace(&format!("{}.{kind}", letter.name), bytes)?;
             self.replace(&format!("{}.json", letter.name), &json?)?;
             fs::File::open(&self.dir)?.sync_all()
@@ -142,12 +144,7 @@ impl DeadLetters {
 
     fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let new = self.dir.join(format!("{name}.new"));
-        let mut file = fs::OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&new)?;
+        let mut file = create(&new)?;
         file.write_all(bytes)?;
         file.sync_all()?;
         fs::rename(&new, self.dir.join(name))
@@ -158,13 +155,15 @@ impl DeadLetters {
     /// # Errors
     /// When the directory cannot be read. A letter that cannot be read is left out.
     pub fn list(&self) -> Result<Vec<Letter>, Error> {
-        let entries = fs::read_dir(&self.dir).map_err(|e| failed("list", &self.dir, e))?;
+        let entries = self.entries()?;
         let mut letters: Vec<Letter> = entries
-            .flatten()
             .map(|entry| entry.path())
             .filter(|path| path.extension().is_some_and(|kind| kind == "json"))
             .filter_map(|path| serde_json::from_slice(&fs::read(path).ok()?).ok())
             .collect();
+        for letter in &mut letters {
+            letter.reason.message = one_line(&letter.reason.message);
+        }
         letters.sort_by(|a, b| (a.buried_at, &a.name).cmp(&(b.buried_at, &b.name)));
         Ok(letters)
     }
@@ -216,7 +215,9 @@ impl DeadLetters {
     /// When the disk fails.
     pub fn ask_for_replay(&self, name: &str) -> Result<(), Error> {
         match self.path(name, "replay") {
-            Some(path) => fs::write(&path, b"").map_err(|error| failed("note", &path, error)),
+            Some(path) => create(&path)
+                .map(|_| ())
+                .map_err(|error| failed("note", &path, error)),
             None => Ok(()),
         }
     }
@@ -242,12 +243,21 @@ impl DeadLetters {
     /// # Errors
     /// When the directory cannot be read.
     pub fn asked(&self) -> Result<Vec<String>, Error> {
-        let entries = fs::read_dir(&self.dir).map_err(|e| failed("list", &self.dir, e))?;
-        let names = entries.flatten().filter_map(|entry| {
+        let names = self.entries()?.filter_map(|entry| {
             let name = entry.file_name().into_string().ok()?;
             Some(name.strip_suffix(".replay")?.to_owned())
         });
         Ok(names.collect())
+    }
+
+    /// What is in the directory; nothing where there is none.
+    fn entries(&self) -> Result<impl Iterator<Item = fs::DirEntry> + use<>, Error> {
+        let entries = match fs::read_dir(&self.dir) {
+            Ok(entries) => Some(entries),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(failed("list", &self.dir, error)),
+        };
+        Ok(entries.into_iter().flatten().flatten())
     }
 
     /// The path of one of a letter's files. Names come from outside, too.
@@ -261,9 +271,11 @@ impl DeadLetters {
     /// # Errors
     /// When the directory cannot be read.
     pub fn counts(&self) -> Result<Counts, Error> {
-        let changed = fs::metadata(&self.dir)
-            .and_then(|meta| meta.modified())
-            .map_err(|error| failed("list", &self.dir, error))?;
+        let changed = match fs::metadata(&self.dir).and_then(|meta| meta.modified()) {
+            Ok(changed) => changed,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Counts::default()),
+            Err(error) => return Err(failed("list", &self.dir, error)),
+        };
         let mut known = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((at, counts)) = *known
             && at == changed
@@ -282,6 +294,22 @@ impl DeadLetters {
         *known = settled.then_some((changed, counts));
         Ok(counts)
     }
+}
+
+fn create(path: &Path) -> io::Result<fs::File> {
+    fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)
+}
+
+fn make(dir: &Path) -> io::Result<()> {
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(dir)
 }
 
 fn failed(what: &'static str, path: &Path, source: io::Error) -> Error {
@@ -322,6 +350,22 @@ mod tests {
         assert!(dead.remove(&letter.name).unwrap());
         assert!(!dead.remove(&letter.name).unwrap());
         assert_eq!(dead.counts().unwrap(), Counts::default());
+    }
+
+    #[test]
+    fn a_reason_of_many_lines_is_listed_in_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let dead = DeadLetters::open(dir.path()).unwrap();
+        let reason = Reason {
+            code: Some(60),
+            message: format!("no table\nx{}\n", "y".repeat(10_000)),
+        };
+        dead.bury(&frame(77, 5, 100), &reason).unwrap();
+        let [letter] = &dead.list().unwrap()[..] else {
+            panic!("one letter")
+        };
+        assert!(letter.reason.message.starts_with("no table xyyy"));
+        assert!(letter.reason.message.len() < 1100);
     }
 
     #[test]

@@ -175,8 +175,13 @@ fn worker_name(path: &Path) -> Result<String, Error> {
     random
         .and_then(|random| {
             let name = format!("{random:016x}");
-            std::fs::write(path, &name)?;
-            std::fs::File::open(path)?.sync_all()?;
+            match crate::state_file::replace(path, name.as_bytes()) {
+                // Claims made under the name are taken over once its lease has run out.
+                Err(error) if crate::state_file::is_no_room(&error) => {
+                    tracing::error!(%error, path = %path.display(), "no room to keep the name of this daemon's worker; the next start takes another");
+                }
+                written => written?,
+            }
             Ok(name)
         })
         .map_err(|source| Error::Io {

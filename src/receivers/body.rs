@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use axum::body::Body;
+use axum::body::{Body, HttpBody as _};
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use http::header::{CONTENT_LENGTH, EXPECT};
@@ -16,7 +16,7 @@ use crate::intake::{Budget, Permit};
 /// connection reset while the client still sends, and the connection can be used again.
 const DRAIN_BYTES: usize = 1 << 20;
 const DRAIN_TIME: Duration = Duration::from_millis(500);
-/// Bytes a second that a body comes at on the whole; a slower one holds memory for hours on end.
+/// Bytes a second that a body comes at; a slower one holds memory for hours on end.
 const SLOWEST: u64 = 4 << 10;
 
 /// The bounds of a body.
@@ -54,13 +54,14 @@ pub(super) async fn read(
     // Bytes are taken from the budget as they come: what is merely announced would let a client that
     // sends nothing keep others out.
     let mut permit = budget.take(0)?;
-    let started = Instant::now();
+    // Each byte earns time, but never more than the pause: what came fast at first may not trickle
+    // later.
+    let mut due = Instant::now() + pause;
     let mut bytes = BytesMut::new();
     let mut first: Option<Bytes> = None;
     loop {
         let held = bytes.len() + first.as_ref().map_or(0, Bytes::len);
-        let due = started + pause + Duration::from_secs(held as u64 / SLOWEST);
-        let next = timeout_at(due.min(Instant::now() + pause), body.frame());
+        let next = timeout_at(due, body.frame());
         let frame = match next.await.map_err(|_| Reject::BodyTimeout(pause))? {
             None => break,
             Some(Ok(frame)) => frame,
@@ -73,13 +74,21 @@ pub(super) async fn read(
             continue;
         };
         let total = held + data.len();
+        let earned = Duration::from_micros(data.len() as u64 * 1_000_000 / SLOWEST);
+        due = (due + earned).min(Instant::now() + pause);
         if held == 0 {
             expected = expected.or_else(|| announced(&data));
         }
         if total > limit || expected.is_some_and(|length| length > limit) {
             return Err(too_large());
         }
-        permit.grow(total.saturating_sub(permit.bytes()))?;
+        let more = total.saturating_sub(permit.bytes());
+        if body.is_end_stream() || expected == Some(total) {
+            permit.received();
+            permit.grow(more)?;
+        } else {
+            permit.receive(more)?;
+        }
         // Most bodies come in one piece, which is then used where it lies.
         match first.take() {
             None if bytes.is_empty() => first = Some(data),
@@ -92,6 +101,7 @@ pub(super) async fn read(
             }
         }
     }
+    permit.received();
     Ok((first.unwrap_or_else(|| bytes.freeze()), permit))
 }
 
@@ -124,9 +134,14 @@ mod tests {
 
     /// Reads a body that comes in pieces of so many bytes, one every 20 seconds.
     async fn read_slowly(piece: usize, count: usize, budget: &Budget) -> Result<usize, Reject> {
-        let pieces = futures_util::stream::iter(0..count).then(move |_| async move {
-            tokio::time::sleep(Duration::from_secs(20)).await;
-            Ok::<_, std::convert::Infallible>(Bytes::from(vec![7; piece]))
+        read_pieces(vec![(20_000, piece); count], budget).await
+    }
+
+    /// Reads a body of pieces, each given by the milliseconds before it and its bytes.
+    async fn read_pieces(pieces: Vec<(u64, usize)>, budget: &Budget) -> Result<usize, Reject> {
+        let pieces = futures_util::stream::iter(pieces).then(|(pause, bytes)| async move {
+            tokio::time::sleep(Duration::from_millis(pause)).await;
+            Ok::<_, std::convert::Infallible>(Bytes::from(vec![7; bytes]))
         });
         let bounds = Bounds {
             limit: 1 << 20,
@@ -144,7 +159,42 @@ mod tests {
         let started = Instant::now();
         let trickling = read_slowly(1, 1000, &budget).await;
         assert!(matches!(trickling, Err(Reject::BodyTimeout(_))));
-        assert_eq!(started.elapsed(), Duration::from_secs(30));
+        assert_eq!(started.elapsed().as_secs(), 30);
+        assert_eq!(budget.used(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_came_fast_at_first_may_not_trickle_later() {
+        let budget = Budget::new(4 << 20);
+        let mut pieces = vec![(0, 900 << 10)];
+        pieces.extend([(10_000, 100); 1000]);
+        let started = Instant::now();
+        let trickling = read_pieces(pieces, &budget).await;
+        assert!(matches!(trickling, Err(Reject::BodyTimeout(_))));
+        assert!(started.elapsed() <= Duration::from_secs(31));
+        // At the slowest speed there is, for hours.
+        let slow = vec![(1000, SLOWEST as usize); 255];
+        assert_eq!(read_pieces(slow, &budget).await, Ok(255 << 12));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn slow_bodies_leave_room_for_those_that_are_there() {
+        let budget = Budget::new(100 << 10);
+        let slow = || read_pieces(vec![(0, 20 << 10), (5000, 1)], &budget);
+        let whole = async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            let bounds = Bounds {
+                limit: 1 << 20,
+                pause: Duration::from_secs(30),
+            };
+            let mut body = Body::from(vec![7; 50 << 10]);
+            let read = read(&HeaderMap::new(), &mut body, bounds, &budget, |_| None).await;
+            read.map(|(bytes, _permit)| bytes.len())
+        };
+        let (a, b, c, whole) = tokio::join!(slow(), slow(), slow(), whole);
+        assert_eq!((a, b), (Ok((20 << 10) + 1), Ok((20 << 10) + 1)));
+        assert!(matches!(c, Err(Reject::Unavailable(_))), "{c:?}");
+        assert_eq!(whole, Ok(50 << 10));
         assert_eq!(budget.used(), 0);
     }
 }

@@ -4,9 +4,7 @@ use clickhouse::error::Error as CrateError;
 use hyper_util::client::legacy;
 
 use super::heard::{ANSWER_LIMIT, Head, Heard};
-
-/// Most characters kept of what ClickHouse says about an error.
-const MESSAGE_LIMIT: usize = 1 << 10;
+use crate::telemetry::one_line;
 
 /// Ends an exception that follows data, behind its tag.
 const EXCEPTION_MARK: &[u8] = b"\r\n__exception__";
@@ -85,7 +83,7 @@ impl Error {
             text = format!("{text}: {inner}");
             cause = inner.source();
         }
-        Error::Connection(cut(&text))
+        Error::Connection(one_line(&text))
     }
 
     /// ClickHouse's code, where it gave one.
@@ -143,14 +141,14 @@ fn answered(head: &Head, text: &str) -> Error {
     match (head.code, head.status) {
         (None, status) if status != 200 => Error::Answer {
             status,
-            message: cut(text),
+            message: one_line(text),
         },
         // Without a code under status 200 the exception stands behind data.
         (code, _) => {
             let at = text.rfind("DB::Exception").unwrap_or_default();
             Error::Exception {
                 code: code.unwrap_or_default(),
-                message: cut(text.get(at..).unwrap_or(text)),
+                message: one_line(text.get(at..).unwrap_or(text)),
             }
         }
     }
@@ -171,14 +169,6 @@ pub(super) fn is_stale(error: &CrateError) -> bool {
     };
     let error = error.downcast_ref::<legacy::Error>();
     error.is_some_and(|error| !error.is_connect())
-}
-
-/// The beginning of a text, in one line.
-pub(super) fn cut(text: &str) -> String {
-    let clean = text.trim().chars().take(MESSAGE_LIMIT);
-    clean
-        .map(|char| if char.is_control() { ' ' } else { char })
-        .collect()
 }
 
 #[cfg(test)]
@@ -220,7 +210,7 @@ mod tests {
             assert_eq!((error.code(), error.kind()), (Some(60), Kind::Schema));
             let text = error.to_string();
             assert!(text.starts_with("clickhouse error 60: DB::Exception: no table xxx"));
-            assert!(text.len() < MESSAGE_LIMIT + 100);
+            assert!(text.len() < 1200 && !text.contains(char::is_control));
         }
         let error = Error::of(bad(), &heard("HTTP/1.1 403 X\r\n\r\n"));
         assert_eq!((error.code(), error.kind()), (None, Kind::Auth));

@@ -126,7 +126,8 @@ impl Reader {
             .split(|byte| *byte == b'\n')
             .filter(|line| !line.is_empty())
             .map(|line| {
-                serde_json::from_slice(line).map_err(|error| Error::Format(error.to_string()))
+                serde_json::from_slice(line)
+                    .map_err(|error| Error::Format(crate::telemetry::one_line(&error.to_string())))
             })
             .collect()
     }

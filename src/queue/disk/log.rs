@@ -28,6 +28,10 @@ const WORTH_REMOVING: u64 = 4 << 20;
 /// Frames written and not synced (`fsync: <period>`) that are held in memory; then a sync is due.
 const MAX_UNSYNCED_BYTES: u64 = 32 << 20;
 
+/// Free bytes, beside the floor, at which a queue that has failed takes frames again: some frames'
+/// worth, so that a disk with hardly any room does not change its mind with each of them.
+const ROOM_TO_GO_ON: u64 = 1 << 20;
+
 /// The segment that is written to.
 struct Active {
     number: u64,
@@ -103,6 +107,51 @@ impl Log {
         Ok(())
     }
 
+    /// Says whether appends would be taken. With `failing`, when they were not, it mends what can be
+    /// mended and makes a new segment as a proof.
+    ///
+    /// # Errors
+    /// Why they would not.
+    pub(super) fn look(&mut self, failing: bool) -> Result<(), Error> {
+        if let Some(active) = &self.active
+            && let Err(error) = self.check_named(active)
+        {
+            let error = self.failed("write", &segment::name(active.number), error);
+            if let Some(active) = self.active.take() {
+                self.give_up(&active);
+            }
+            return Err(error);
+        }
+        self.note_active();
+        self.check_free(if failing { ROOM_TO_GO_ON } else { 0 })?;
+        if failing {
+            self.restore()?;
+            if self.active.is_none() {
+                self.active = Some(self.begin()?);
+            }
+        }
+        Ok(())
+    }
+
+    /// An error when the segment's name does not lead to it any more.
+    fn check_named(&self, active: &Active) -> io::Result<()> {
+        if self
+            .io
+            .leads_to(&segment::name(active.number), &*active.file)?
+        {
+            return Ok(());
+        }
+        Err(io::Error::new(
+            io::ErrorKind::NotFound,
+            "the file was removed while the daemon writes to it",
+        ))
+    }
+
+    /// Lets another process have the directory.
+    pub(super) fn release(&self) {
+        self.io.release();
+    }
+
     fn check_free(&self, bytes: u64) -> Result<(), Error> {
         let floor = self.config.min_free.as_u64();
         match self.io.free_bytes() {
@@ -138,7 +187,12 @@ impl Log {
                 _ => return self.io.sync_dir(),
             }
         }
-        let file = self.io.open(&name)?;
+        let file = match self.io.open(&name) {
+            Ok(file) => file,
+            // Somebody has removed it, and the refused frames with it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(error),
+        };
         file.truncate(len)?;
         file.sync()
     }
@@ -159,6 +213,7 @@ impl Log {
             Ok(()) if sync => active.file.sync(),
             other => other,
         };
+        let result = result.and_then(|()| self.check_named(&active));
         if let Err(error) = result {
             let error = self.failed("write", &segment::name(active.number), error);
             self.give_up(&active);
@@ -219,10 +274,31 @@ impl Log {
         }
     }
 
+    /// Notes what the active segment holds, for the next start. Without the note nobody would know what
+    /// is missing should the segment be; the segment itself does not need it.
+    fn note_active(&mut self) {
+        let Some(active) = &self.active else { return };
+        let (number, len, mut tally) = (active.number, active.synced, active.summary.tally);
+        let ledger = self.state().ledger.clone();
+        let noted = ledger
+            .holds
+            .get(&number)
+            .map_or(HEADER_BYTES, |held| held.0);
+        if active.synced != active.len || noted == len {
+            return;
+        }
+        tally.bytes = 0;
+        let entry = Entry::Holds(number, len, tally);
+        if self.note(&ledger, std::slice::from_ref(&entry)).is_ok() {
+            self.state().ledger.apply(entry);
+        }
+    }
+
     /// Ends the active segment with its footer. Without a footer the segment is as good, only slower
     /// to look at when the daemon starts; so a failure here is of no consequence to its frames.
     fn finish(&mut self) -> Result<(), Error> {
         self.flush()?;
+        self.note_active();
         let Some(active) = self.active.take() else {
             return Ok(());
         };
@@ -253,6 +329,7 @@ impl Log {
         self.cut = self.cut_back(number, len).err().map(|_| (number, len));
         let mut state = self.state();
         state.retract(from);
+        state.ledger.holds.remove(&number);
         if len <= HEADER_BYTES {
             state.segments.remove(&number);
         }
@@ -405,6 +482,7 @@ impl Log {
                 tracing::warn!(%error, name, "a drained segment of the queue could not be removed");
             }
             let mut state = self.state();
+            state.ledger.holds.remove(&number);
             if let Some(segment) = state.segments.remove(&number) {
                 let rest = segment.unacked;
                 state.unacked.subtract(&rest);

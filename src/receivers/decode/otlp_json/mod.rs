@@ -274,12 +274,12 @@ impl<'s, S: Sink> Walk<'s, S> {
                 }
                 "flags" => draft.flags = unsigned(reader, &mut self.emitter.repairs)?,
                 "traceId" | "trace_id" => {
-                    let id = id(reader, &mut self.emitter.repairs)?;
-                    draft.set_trace_id(id, &mut self.emitter.repairs);
+                    let (id, odd) = id(reader, &mut self.emitter.repairs)?;
+                    draft.set_trace_id(id, odd, &mut self.emitter.repairs);
                 }
                 "spanId" | "span_id" => {
-                    let id = id(reader, &mut self.emitter.repairs)?;
-                    draft.set_span_id(id, &mut self.emitter.repairs);
+                    let (id, odd) = id(reader, &mut self.emitter.repairs)?;
+                    draft.set_span_id(id, odd, &mut self.emitter.repairs);
                 }
                 "eventName" | "event_name" => draft.event_name = self.text(reader)?,
                 _ => reader.pass()?,

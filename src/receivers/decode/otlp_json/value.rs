@@ -99,7 +99,7 @@ fn write_container(
     repairs: &mut Repairs,
 ) -> Result<(), Damage> {
     if depth == MAX_DEPTH {
-        repairs.too_deep += 1;
+        repairs.cut_depth();
         reader.pass()?;
         out.raw("null");
         return Ok(());

@@ -214,6 +214,16 @@ fn expected_record(record: &LogRecord, scope: &[(String, String)]) -> Record<'st
             record.dropped_attributes_count.to_string(),
         );
     }
+    for (key, sent, right) in [
+        ("watchtower.original_trace_id", &record.trace_id, 16),
+        ("watchtower.original_span_id", &record.span_id, 8),
+    ] {
+        let is_hex = sent.len() == 2 * right && sent.iter().all(u8::is_ascii_hexdigit);
+        if !sent.is_empty() && sent.len() != right && !is_hex {
+            let hex: String = sent.iter().map(|byte| format!("{byte:02x}")).collect();
+            set(&mut list, key, hex);
+        }
+    }
     let known = (1..=24).contains(&record.severity_number);
     if !known && record.severity_number != 0 {
         set(

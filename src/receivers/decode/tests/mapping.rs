@@ -255,6 +255,22 @@ fn m_24_ids_are_judged_apart_and_cost_nobody_anything() {
         [(true, false), (false, true), (false, false), (true, true)]
     );
     assert_eq!(outcome.repairs.invalid_ids, 2);
+    let kept = rows.iter().map(|row| {
+        let kept = |id| row.attribute(id).map(str::to_owned);
+        [
+            kept("watchtower.original_trace_id"),
+            kept("watchtower.original_span_id"),
+        ]
+    });
+    assert_eq!(
+        kept.collect::<Vec<_>>(),
+        [
+            [None, Some("c8".repeat(7))],
+            [Some("c8".repeat(15)), None],
+            [None, None],
+            [None, None]
+        ]
+    );
 }
 
 #[test]
