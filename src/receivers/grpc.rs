@@ -18,7 +18,7 @@ use super::body;
 use super::caller::{Caller, Form};
 use super::coding::Coding;
 use super::decode::{self, Outcome};
-use super::encoding::{Encoding, is_grpc};
+use super::encoding::{Encoding, is_grpc, refuse_at_grpc};
 use super::reply::Reject;
 use super::response;
 use crate::record::Receiver;
@@ -59,11 +59,7 @@ fn not_grpc(parts: &Parts) -> Option<Reject> {
         return Some(Reject::Method("POST"));
     }
     if !is_grpc(&parts.headers) {
-        let found = parts.headers.get(http::header::CONTENT_TYPE);
-        let found = found.map_or(&b""[..], HeaderValue::as_bytes);
-        return Some(Reject::MediaType(
-            String::from_utf8_lossy(found).into_owned(),
-        ));
+        return Some(refuse_at_grpc(&parts.headers));
     }
     (parts.version < Version::HTTP_2).then(|| {
         Reject::bad_data(

@@ -25,7 +25,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use ::http::HeaderMap;
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::{any, post};
@@ -125,8 +125,8 @@ impl Door {
     /// # Errors
     /// The request, when it is for somebody else.
     pub async fn unknown_path(&self, request: Request) -> Result<Response, Request> {
-        if paths::is_otlp(request.uri().path()) {
-            return Ok(paths::unknown(State(self.clone()), request).await);
+        if paths::is_otlp(&request) {
+            return Ok(paths::unknown_on_web(self, request).await);
         }
         Err(request)
     }

@@ -17,8 +17,25 @@ use crate::record::Receiver;
 /// Most of a path that is repeated to its sender.
 const PATH_CHARS: usize = 200;
 
-/// Answers a request whose path no receiver has.
+/// Answers a request whose path no receiver of the OTLP ports has.
 pub(super) async fn unknown(State(door): State<Door>, request: Request) -> Response {
+    refuse(&door, request, hint).await
+}
+
+/// The same on the web port, which has no gRPC.
+pub(super) async fn unknown_on_web(door: &Door, request: Request) -> Response {
+    let port = door.config.listen.otlp_grpc.port();
+    let hint = |path: &str, grpc: bool| match (grpc, port) {
+        (false, _) => hint(path, grpc),
+        (true, 0) => format!("{GRPC_ON_WEB}, `listen.otlp_grpc`"),
+        (true, port) => format!("{GRPC_ON_WEB}, {port} (`listen.otlp_grpc`)"),
+    };
+    refuse(door, request, hint).await
+}
+
+const GRPC_ON_WEB: &str = "a gRPC call arrived at the web port (`listen.web`), which takes none; send it to the port for gRPC";
+
+async fn refuse(door: &Door, request: Request, hint: impl Fn(&str, bool) -> String) -> Response {
     let (parts, mut body) = request.into_parts();
     let grpc = is_grpc(&parts.headers) && parts.version >= Version::HTTP_2;
     let receiver = if grpc {
@@ -36,7 +53,7 @@ pub(super) async fn unknown(State(door): State<Door>, request: Request) -> Respo
     let reject = match signal(parts.uri.path(), grpc) {
         _ if parts.method == Method::OPTIONS => Reject::Method("POST"),
         Some(_) if parts.method != Method::POST => Reject::Method("POST"),
-        Some(signal) => match other_signal(&door, &parts.headers, signal) {
+        Some(signal) => match other_signal(door, &parts.headers, signal) {
             Ok(()) => {
                 body::drain(&parts.headers, &mut body).await;
                 return if grpc {
@@ -126,10 +143,11 @@ fn hint(path: &str, grpc: bool) -> String {
     format!("nothing at {known}; OTLP logs are taken by POST /v1/logs")
 }
 
-/// Whether a path of the web port is one that OTLP senders use.
-pub(super) fn is_otlp(path: &str) -> bool {
-    let path = path.trim_end_matches('/');
-    path.ends_with("/v1/logs")
+/// Whether a request that the web port has no path for is one of an OTLP sender.
+pub(super) fn is_otlp(request: &Request) -> bool {
+    let path = request.uri().path().trim_end_matches('/');
+    is_grpc(request.headers())
+        || path.ends_with("/v1/logs")
         || path.starts_with("/opentelemetry.proto.")
         || signal(path, false).is_some()
 }

@@ -44,7 +44,7 @@ pub(crate) enum Reject {
         limit: usize,
         what: &'static str,
     },
-    /// A content type that is not spoken here.
+    /// A content type that is not spoken here; the text says what arrived where.
     MediaType(String),
     /// A content coding that is not spoken here.
     Coding(String),
@@ -134,6 +134,7 @@ impl Reject {
         let text = match self {
             Reject::BadData { text, .. }
             | Reject::Framing(text)
+            | Reject::MediaType(text)
             | Reject::Path(text)
             | Reject::Unavailable(text) => text.clone(),
             Reject::Unauthenticated(denied) => denied.message().to_owned(),
@@ -143,17 +144,6 @@ impl Reject {
             Reject::TooLarge { limit, what } => format!(
                 "{what} is larger than {limit} bytes; send smaller batches, or raise `limits.body`"
             ),
-            Reject::MediaType(found) => {
-                let found = match found.as_str() {
-                    "" => "a request without content type".to_owned(),
-                    found => format!("content type `{found}`"),
-                };
-                format!(
-                    "{found} is not accepted here; send `{}` or `{}` (`application/grpc` for gRPC)",
-                    Encoding::Protobuf.content_type(),
-                    Encoding::Json.content_type()
-                )
-            }
             Reject::Coding(found) => format!(
                 "content encoding `{found}` is not accepted; send one of: {}",
                 Coding::ACCEPTED
