@@ -14,6 +14,7 @@ mod frame_clickhouse;
 mod full_disk;
 mod ledger;
 mod otlp_connection;
+mod otlp_doors;
 mod otlp_grpc;
 mod otlp_http;
 mod otlp_odd;
