@@ -223,7 +223,7 @@ fn limits(config: &Config, found: &mut Found) {
     found.at_least("limits.value", limits.value, ByteSize::bytes(64));
     found.within("limits.value", limits.value, "limits.body", limits.body);
     found.number("limits.attributes", limits.attributes, 1, 65_536);
-    found.unless(limits.future <= MAX_FUTURE, &["limits.future"], || {
+    found.unless(limits.future <= MAX_FUTURE, "limits.future", || {
         format!(
             "is {}; write at most {MAX_FUTURE}, as every day is a partition",
             limits.future
