@@ -135,7 +135,8 @@ pub fn unknown_path(request: &axum::extract::Request) -> ApiError {
 }
 
 /// Answers a method that a path does not have; the `Allow` header says which it has.
-pub async fn unknown_method(method: http::Method) -> ApiError {
+#[must_use]
+pub fn unknown_method(method: &http::Method) -> ApiError {
     ApiError::new(
         http::StatusCode::METHOD_NOT_ALLOWED,
         "method_not_allowed",

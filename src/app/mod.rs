@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use axum::Router;
-use axum::response::IntoResponse as _;
+use axum::middleware::map_response;
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use sd_notify::NotifyState;
 use tokio::sync::watch;
@@ -64,8 +65,8 @@ const ENGINE_GRACE: Duration = Duration::from_secs(20);
 /// # Errors
 /// When a stage cannot start, or one stops by itself.
 pub fn run(config: Config) -> anyhow::Result<ExitCode> {
-    raise_file_limit(&config);
     memory::give_back();
+    raise_file_limit(&config);
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -248,8 +249,20 @@ async fn report_health(health: &HealthReporter, status: ServingStatus) {
 
 /// The routes of both OTLP ports: the receivers and the gRPC health service.
 fn otlp_router<H: Health>(door: &Door, health: HealthServer<H>) -> Router {
-    door.otlp_router()
+    let health = Router::new()
         .route_service("/grpc.health.v1.Health/{*method}", health)
+        .layer(map_response(blame_the_request));
+    door.otlp_router().merge(health)
+}
+
+/// The library calls it a fault of its own where it cannot decode a request for the health; it has no
+/// other such faults.
+async fn blame_the_request(mut response: Response) -> Response {
+    let status = response.headers_mut().get_mut("grpc-status");
+    if let Some(status) = status.filter(|status| *status == "13") {
+        *status = http::HeaderValue::from_static("3");
+    }
+    response
 }
 
 /// The routes of the web port: the page and the API for readers, the native JSON POST, metrics.
@@ -273,18 +286,24 @@ fn web_router(config: &Config, door: &Door, overview: &Overview, ports: Ports) -
         host_names: vec![host_name()],
     };
     let overview = overview.clone();
-    let otlp = door.clone();
+    let (otlp, otlp_method) = (door.clone(), door.clone());
     let unknown_path = move |request| async move {
         match otlp.unknown_path(request).await {
             Ok(answer) => answer,
             Err(request) => crate::api::unknown_path(&request).into_response(),
         }
     };
+    let unknown_method = move |request| async move {
+        match otlp_method.unknown_path(request).await {
+            Ok(answer) => answer,
+            Err(request) => crate::api::unknown_method(request.method()).into_response(),
+        }
+    };
     crate::api::router(ApiState::new(parts))
         .merge(door.web_router())
         .route("/metrics", get(move || overview.clone().metrics()))
         .fallback(unknown_path)
-        .method_not_allowed_fallback(crate::api::unknown_method)
+        .method_not_allowed_fallback(unknown_method)
 }
 
 fn meta(config: &Config, ports: Ports) -> Meta {

@@ -34,6 +34,8 @@ const MAX_RETENTION: Period = Period::days(18_250);
 /// A record older than `retention` on arrival loses its place in time; an hour is the least sense.
 const MIN_RETENTION: Period = Period::secs(3_600);
 /// More than enough for one insert, and far below where ClickHouse would balk.
+/// Times ahead are partitions, as those of the past are.
+const MAX_FUTURE: Period = MAX_RETENTION;
 const MAX_BATCH_ROWS: usize = 10_000_000;
 /// A frame's row count, and the memory it takes to build one.
 const MAX_FRAME_ROWS: usize = 1 << 20;
@@ -221,6 +223,12 @@ fn limits(config: &Config, found: &mut Found) {
     found.at_least("limits.value", limits.value, ByteSize::bytes(64));
     found.within("limits.value", limits.value, "limits.body", limits.body);
     found.number("limits.attributes", limits.attributes, 1, 65_536);
+    found.unless(limits.future <= MAX_FUTURE, "limits.future", || {
+        format!(
+            "is {}; write at most {MAX_FUTURE}, as every day is a partition",
+            limits.future
+        )
+    });
     found.number("limits.connections", limits.connections, 1, 1_000_000);
     found.number("limits.streams", limits.streams as usize, 1, 1_000_000);
     found.wait("limits.header_timeout", limits.header_timeout);

@@ -11,7 +11,7 @@ use tokio::sync::{Notify, watch};
 use tracing::warn;
 
 use super::resends::{Resends, Ticket};
-use super::{AddError, Error, Ids, Permit};
+use super::{AddError, Error, Filling, Ids, Permit};
 use crate::config;
 use crate::frame::{BlockBuilder, Frame, Seal};
 use crate::queue::{self, Queue};
@@ -146,20 +146,27 @@ impl Shared {
     /// Walks a small request into the open frame.
     pub(super) fn add_to_open<T, E>(
         &self,
-        mut permit: Permit,
-        walk: impl FnOnce(&mut BlockBuilder) -> Result<(T, Option<Ticket>), E>,
+        permit: Permit,
+        walk: impl FnOnce(&mut Filling) -> Result<(T, Option<Ticket>), E>,
     ) -> Result<Added<T>, AddError<E>> {
         let mut state = self.lock();
         if state.closed {
             return Err(Error::Closed.into());
         }
-        let mut open = match state.open.take() {
+        let open = match state.open.take() {
             Some(open) => open,
             None => Open::new(state.spare.pop().unwrap_or_default(), permit.empty()),
         };
         let (mark, before) = (open.builder.mark(), open.builder.len());
         let bytes_before = open.builder.bytes();
-        let walked = walk(&mut open.builder).map_err(AddError::Walk);
+        let mut filling = Filling::of(open.builder, permit);
+        let walked = walk(&mut filling).map_err(AddError::Walk);
+        let Filling {
+            builder,
+            mut permit,
+            ..
+        } = filling;
+        let mut open = Open { builder, ..open };
         let walked = walked.and_then(|value| {
             permit.cover(open.builder.bytes().saturating_sub(bytes_before))?;
             Ok(value)
@@ -199,7 +206,7 @@ impl Shared {
     pub(super) fn add_own<T, E>(
         &self,
         permit: Permit,
-        walk: impl FnOnce(&mut BlockBuilder) -> Result<(T, Option<Ticket>), E>,
+        walk: impl FnOnce(&mut Filling) -> Result<(T, Option<Ticket>), E>,
     ) -> Result<Added<T>, AddError<E>> {
         let builder = {
             let mut state = self.lock();
@@ -208,8 +215,9 @@ impl Shared {
             }
             state.spare.pop().unwrap_or_default()
         };
-        let mut own = Open::new(builder, permit);
-        let walked = walk(&mut own.builder).map_err(AddError::Walk);
+        let mut filling = Filling::of(builder, permit);
+        let walked = walk(&mut filling).map_err(AddError::Walk);
+        let mut own = Open::new(filling.builder, filling.permit);
         let walked = walked.and_then(|value| {
             own.permit.cover(own.builder.bytes())?;
             Ok(value)

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::body::{Body, HttpBody as _};
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{CONTENT_LENGTH, EXPECT};
 use http_body_util::BodyExt;
@@ -42,7 +42,7 @@ pub(super) async fn read(
     let Bounds { limit, pause } = bounds;
     let too_large = || Reject::TooLarge {
         limit,
-        what: "request body",
+        what: "the request body is",
     };
     let mut expected = headers
         .get(CONTENT_LENGTH)
@@ -51,13 +51,13 @@ pub(super) async fn read(
     if expected.is_some_and(|length: usize| length > limit) {
         return Err(too_large());
     }
-    // Bytes are taken from the budget as they come: what is merely announced would let a client that
+    // Memory is taken from the budget as bytes come: what is merely announced would let a client that
     // sends nothing keep others out.
     let mut permit = budget.take(0)?;
     // Each byte earns time, but never more than the pause: what came fast at first may not trickle
     // later.
     let mut due = Instant::now() + pause;
-    let mut bytes = BytesMut::new();
+    let mut bytes = Vec::new();
     let mut first: Option<Bytes> = None;
     loop {
         let held = bytes.len() + first.as_ref().map_or(0, Bytes::len);
@@ -82,27 +82,39 @@ pub(super) async fn read(
         if total > limit || expected.is_some_and(|length| length > limit) {
             return Err(too_large());
         }
-        let more = total.saturating_sub(permit.bytes());
+        // Most bodies come in one piece, which is then used where it lies.
+        let in_one_piece = first.is_none() && bytes.is_empty();
+        let room = if in_one_piece || total <= bytes.capacity() {
+            total
+        } else {
+            room(total, expected.unwrap_or(limit))
+        };
+        let more = room.saturating_sub(permit.bytes());
         if body.is_end_stream() || expected == Some(total) {
             permit.received();
             permit.grow(more)?;
         } else {
             permit.receive(more)?;
         }
-        // Most bodies come in one piece, which is then used where it lies.
-        match first.take() {
-            None if bytes.is_empty() => first = Some(data),
-            earlier => {
-                if let Some(earlier) = earlier {
-                    bytes.reserve(expected.unwrap_or(total).max(total));
-                    bytes.extend_from_slice(&earlier);
-                }
-                bytes.extend_from_slice(&data);
-            }
+        if in_one_piece {
+            first = Some(data);
+            continue;
         }
+        bytes.reserve_exact(room.saturating_sub(bytes.len()));
+        if let Some(first) = first.take() {
+            bytes.extend_from_slice(&first);
+        }
+        bytes.extend_from_slice(&data);
     }
     permit.received();
-    Ok((first.unwrap_or_else(|| bytes.freeze()), permit))
+    Ok((first.unwrap_or_else(|| bytes.into()), permit))
+}
+
+/// The room to make for a body of which `total` bytes are there: twice as much, so that it is seldom
+/// copied, but never for more than `expected`. What is announced need not come, and room that is only
+/// reserved may be memory all the same, where the system hands it out in huge pages.
+fn room(total: usize, expected: usize) -> usize {
+    total.saturating_mul(2).min(expected).max(total)
 }
 
 /// Throws away a bounded part of a body that is refused.
@@ -137,8 +149,11 @@ mod tests {
         read_pieces(vec![(20_000, piece); count], budget).await
     }
 
-    /// Reads a body of pieces, each given by the milliseconds before it and its bytes.
+    /// Reads a body of pieces, each given by the milliseconds before it and its bytes. Its length is
+    /// announced.
     async fn read_pieces(pieces: Vec<(u64, usize)>, budget: &Budget) -> Result<usize, Reject> {
+        let length: usize = pieces.iter().map(|(_, bytes)| bytes).sum();
+        let headers = HeaderMap::from_iter([(CONTENT_LENGTH, length.into())]);
         let pieces = futures_util::stream::iter(pieces).then(|(pause, bytes)| async move {
             tokio::time::sleep(Duration::from_millis(pause)).await;
             Ok::<_, std::convert::Infallible>(Bytes::from(vec![7; bytes]))
@@ -148,8 +163,53 @@ mod tests {
             pause: Duration::from_secs(30),
         };
         let mut body = Body::from_stream(pieces);
-        let read = read(&HeaderMap::new(), &mut body, bounds, budget, |_| None).await;
+        let read = read(&headers, &mut body, bounds, budget, |_| None).await;
         read.map(|(bytes, _permit)| bytes.len())
+    }
+
+    /// Reads a body that announces so many bytes, or none, until its first pieces are there; then it
+    /// stalls. Gives back what is taken from the budget by then.
+    async fn stall(announced: Option<usize>, pieces: &[usize]) -> usize {
+        let budget = Budget::new(1 << 30);
+        let pieces: Vec<_> = pieces.iter().map(|bytes| vec![7; *bytes]).collect();
+        let pieces = futures_util::stream::iter(pieces.into_iter().map(Bytes::from))
+            .map(Ok::<_, std::convert::Infallible>)
+            .chain(futures_util::stream::pending());
+        let bounds = Bounds {
+            limit: 64 << 20,
+            pause: Duration::from_secs(30),
+        };
+        let mut body = Body::from_stream(pieces);
+        let announced = |_: &[u8]| announced;
+        let headers = HeaderMap::new();
+        let reading = read(&headers, &mut body, bounds, &budget, announced);
+        let stalled = tokio::time::timeout(Duration::from_secs(1), reading);
+        let watch = async {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            budget.used()
+        };
+        let (stalled, used) = tokio::join!(stalled, watch);
+        assert!(stalled.is_err(), "it ended");
+        used
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stalled_body_holds_twice_what_came_at_most_and_the_budget_knows() {
+        for announced in [None, Some(62_000_000)] {
+            assert_eq!(stall(announced, &[100_000]).await, 100_000);
+            assert_eq!(stall(announced, &[60_000, 40_000]).await, 200_000);
+            // Room that is there already is not taken twice.
+            assert_eq!(stall(announced, &[60_000, 40_000, 50_000]).await, 200_000);
+            assert_eq!(stall(announced, &[60_000, 40_000, 100_001]).await, 400_002);
+        }
+        assert_eq!(stall(Some(110_000), &[60_000, 40_000]).await, 110_000);
+    }
+
+    #[test]
+    fn room_is_made_by_doubling_within_what_is_expected() {
+        assert_eq!(room(100, 62_000_000), 200);
+        assert_eq!(room(100, 150), 150);
+        assert_eq!(room(100, 20), 100);
     }
 
     #[tokio::test(start_paused = true)]

@@ -63,18 +63,22 @@ pub(super) fn check_plain_json(headers: &HeaderMap) -> Result<(), Reject> {
     Ok(())
 }
 
-/// What a request to the gRPC method is told that does not speak gRPC.
-pub(super) fn refuse_at_grpc(headers: &HeaderMap) -> Reject {
-    MediaType::of(headers).refuse(Place::Grpc)
+/// What a request to the gRPC method is told that does not speak gRPC; `http_path` takes OTLP over
+/// HTTP.
+pub(super) fn refuse_at_grpc(headers: &HeaderMap, http_path: &str) -> Reject {
+    MediaType::of(headers).refuse(Place::Grpc { http_path })
 }
 
 /// Where a content type is not spoken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Place<'p> {
     /// The path of OTLP over HTTP.
     Otlp,
     /// The method of gRPC.
-    Grpc,
+    Grpc {
+        /// Where OTLP over HTTP is taken.
+        http_path: &'p str,
+    },
     /// `POST /api/logs`.
     PlainJson,
 }
@@ -109,7 +113,7 @@ impl MediaType {
 
 impl MediaType {
     /// Says what arrived where, and what to do about it.
-    fn refuse(&self, at: Place) -> Reject {
+    fn refuse(&self, at: Place<'_>) -> Reject {
         let found = match self.whole.as_str() {
             "" => "a request without content type".to_owned(),
             whole => format!("content type `{whole}`"),
@@ -129,9 +133,9 @@ impl MediaType {
                 "{found} arrived at the path of OTLP over HTTP, which takes `{PROTOBUF}` and `{JSON}`; \
                  logs that are not OTLP are taken by POST /api/logs of the web port"
             ),
-            Place::Grpc => format!(
+            Place::Grpc { http_path } => format!(
                 "{found} arrived at a gRPC method, which takes `application/grpc`; OTLP over HTTP is \
-                 taken by POST /v1/logs"
+                 taken by POST {http_path}"
             ),
             Place::PlainJson if is_otlp => format!(
                 "OTLP ({found}) arrived at /api/logs, which takes plain JSON; OTLP is taken by POST /v1/logs"
@@ -151,11 +155,13 @@ mod tests {
 
     #[test]
     fn a_wrong_type_is_told_what_arrived_where_and_what_to_do() {
-        let of = |value: &str, at: Place| MediaType::of(&with(value)).refuse(at).message();
+        let of = |value: &str, at: Place<'_>| MediaType::of(&with(value)).refuse(at).message();
         for (value, at, parts) in [
             (
                 "application/json",
-                Place::Grpc,
+                Place::Grpc {
+                    http_path: "/v1/logs",
+                },
                 [
                     "`application/json` arrived at a gRPC method",
                     "POST /v1/logs",

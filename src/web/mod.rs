@@ -1,5 +1,6 @@
 //! The page's own files, compiled in. No other host is ever asked for anything.
 
+use std::collections::HashMap;
 use std::io::Write;
 use std::sync::LazyLock;
 
@@ -24,8 +25,6 @@ struct Asset {
     name: &'static str,
     content_type: &'static str,
     bytes: &'static [u8],
-    /// As gzip, made when it is first asked for.
-    packed: LazyLock<Vec<u8>, fn() -> Vec<u8>>,
 }
 
 macro_rules! assets {
@@ -34,7 +33,6 @@ macro_rules! assets {
             name: $name,
             content_type: $content_type,
             bytes: include_bytes!(concat!("page/", $name)),
-            packed: LazyLock::new(|| pack(include_bytes!(concat!("page/", $name)))),
         }),*]
     };
 }
@@ -87,6 +85,12 @@ static ASSETS: &[Asset] = assets! {
     "zone.js": SCRIPT,
 };
 
+/// The files as gzip, by their names; made when the first is asked for.
+static PACKED: LazyLock<HashMap<&str, Vec<u8>>> = LazyLock::new(|| {
+    let packed = ASSETS.iter().map(|asset| (asset.name, pack(asset.bytes)));
+    packed.collect()
+});
+
 static VERSION: LazyLock<String> = LazyLock::new(|| {
     let mut hasher = Xxh3::new();
     for asset in ASSETS {
@@ -138,11 +142,11 @@ fn serve(asset: &'static Asset, request: &HeaderMap) -> Response {
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(','))
         .any(|known| known.trim().trim_start_matches("W/") == etag);
-    let is_packed = takes_gzip(request);
+    let packed = PACKED.get(asset.name).filter(|_| takes_gzip(request));
     let mut response = if is_known {
         StatusCode::NOT_MODIFIED.into_response()
-    } else if is_packed {
-        asset.packed.as_slice().into_response()
+    } else if let Some(packed) = packed {
+        packed.as_slice().into_response()
     } else {
         asset.bytes.into_response()
     };
@@ -150,7 +154,7 @@ fn serve(asset: &'static Asset, request: &HeaderMap) -> Response {
     let mut set = |name, value| headers.insert(name, HeaderValue::from_static(value));
     set(header::CONTENT_TYPE, asset.content_type);
     set(header::VARY, "accept-encoding");
-    if is_packed && !is_known {
+    if packed.is_some() && !is_known {
         set(header::CONTENT_ENCODING, "gzip");
     }
     set(header::CACHE_CONTROL, "no-cache");

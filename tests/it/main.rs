@@ -17,6 +17,7 @@ mod full_disk;
 mod ledger;
 mod misuse;
 mod otlp_connection;
+mod otlp_doors;
 mod otlp_grpc;
 mod otlp_http;
 mod otlp_odd;

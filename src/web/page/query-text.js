@@ -91,7 +91,8 @@ export function pieces(text) {
       continue;
     }
     const end = text[i] === '"' ? phraseEnd(text, i) : Math.max(i + 1, wordEnd(text, i, depth > 0));
-    found.push({ kind: text[i] === '"' ? 'phrase' : 'word', start, end, depth, not });
+    const isPhrase = text[i] === '"';
+    found.push({ kind: isPhrase ? 'phrase' : 'word', start, end, depth, not, text: isPhrase ? unquote(text.slice(i, end)) : text.slice(i, end) });
     i = end;
   }
   return found;

@@ -16,6 +16,12 @@ export function standsAt({ timestamp, received_at: received }) {
   return received && Math.abs(ms - received) > SKEW_MS ? received : ms;
 }
 
+/** Whether an item stands before another; records of one time stand by their ids. */
+function isBefore({ at, record: a }, { at: other, record: b }) {
+  if (at !== other || a?.timestamp !== b?.timestamp || !a) return at < other;
+  return a.id.length === b.id.length ? a.id < b.id : a.id.length < b.id.length;
+}
+
 export class Ring {
   constructor(maxItems, maxBytes) {
     this.maxItems = maxItems;
@@ -93,14 +99,14 @@ export class Ring {
     let high = this.items.length;
     while (low < high) {
       const middle = (low + high) >> 1;
-      if (this.items[middle].at <= items[0].at) low = middle + 1; else high = middle;
+      if (isBefore(items[0], this.items[middle])) high = middle; else low = middle + 1;
     }
     const tail = this.items.splice(low);
     const shifts = [];
     let at = 0;
     for (const [i, old] of tail.entries()) {
       const from = at;
-      while (at < items.length && items[at].at < old.at) this.push(items[at++]);
+      while (at < items.length && isBefore(items[at], old)) this.push(items[at++]);
       if (at > from) shifts.push([this.first + low + i, at - from]);
       this.items.push(old);
     }

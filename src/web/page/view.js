@@ -1,6 +1,8 @@
 // How records are shown: what the reader chose. Whoever changes it, all rows are filled anew; others
 // hear of it by the event `wt-view`.
 
+import { pieces } from './query-text.js';
+
 export const TIME_STYLES = ['clock', 'age', 'above', 'pinned'];
 
 export const view = {
@@ -30,18 +32,13 @@ const patternOf = (texts) => (texts.length ? new RegExp(texts.map(escape).join('
 
 export const marker = (text) => patternOf(text ? [text] : []);
 
-const TOKEN = /(-|NOT\s+)?(?:([A-Za-z_*][\w./-]*)(:|[<>]=?)(?=[^\s/]|\/[^/]))?(?:"((?:[^"\\]|\\.)*)"|([^\s()"]+))/g;
-
 /** The texts that a query searches for in messages: not what it excludes, nor values of other fields. */
 export function termsOf(query) {
-  const terms = [];
-  for (const [, not, field, , phrase, word] of query.matchAll(TOKEN)) {
-    const isText = !field || ['message', '*'].includes(field);
-    const text = phrase === undefined ? word.replaceAll('*', '') : phrase.replace(/\\(.)/g, '$1');
-    if (not || !isText || !text || (phrase === undefined && /^(AND|OR|NOT|\/.*)$/.test(text))) continue;
-    terms.push(text);
-  }
-  return terms;
+  const all = pieces(query);
+  return all.filter((piece, i) => !piece.not && all[i - 1]?.name !== 'NOT').flatMap((piece) => {
+    if (piece.kind === 'field') return ['message', '*'].includes(piece.key) && piece.op === ':' ? piece.values.map((value) => value.replaceAll('*', '')) : [];
+    return piece.kind === 'phrase' || (piece.kind === 'word' && !/^\/.*\/$/.test(piece.text)) ? [piece.text] : [];
+  }).filter(Boolean);
 }
 
 export const patternFor = (query) => patternOf(termsOf(query));

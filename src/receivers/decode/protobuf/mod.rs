@@ -144,7 +144,7 @@ fn scope_logs<'a, S: Sink>(
                 &mut emitter.repairs,
             )
             .and_then(|draft| {
-                attributes.inherit(shared.scope(), &emitter.context.limits);
+                attributes.inherit(shared.scope());
                 Ok(emitter.emit(draft, &mut attributes, &shared)?)
             })
             .map_err(|error| error.within_member("log_records", num_records))?;

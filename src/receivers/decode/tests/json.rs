@@ -470,7 +470,7 @@ fn j_22_official_examples() {
         ("double.attribute", "637.704"),
         ("array.attribute", r#"["many","values"]"#),
         ("map.attribute", r#"{"some.map.key":"some value"}"#),
-        ("my.scope.attribute", "some scope attribute"),
+        ("otel.scope.my.scope.attribute", "some scope attribute"),
         // The example is from 2018, long out of the 30 days of these tests.
         ("watchtower.timestamp_source", "received"),
         ("watchtower.original_timestamp", "1544712660300000000"),

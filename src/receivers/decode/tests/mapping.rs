@@ -323,7 +323,7 @@ fn m_27_m_28_m_29_counts_scope_and_schemas() {
     assert_eq!(row.attribute("otel.scope.schema_url"), Some("url"));
     assert_eq!(row.resource("otel.resource.schema_url"), Some("url"));
     assert_eq!(
-        (row.attribute("own"), row.attribute("shared")),
+        (row.attribute("own"), row.attribute("otel.scope.own")),
         (Some("record"), Some("scope"))
     );
     let row = accepted(PROTOBUF, request(logs(0, ""))).remove(0);
@@ -331,7 +331,8 @@ fn m_27_m_28_m_29_counts_scope_and_schemas() {
         row.record.attributes,
         [
             ("own".into(), "record".into()),
-            ("shared".into(), "scope".into())
+            ("otel.scope.shared".into(), "scope".into()),
+            ("otel.scope.own".into(), "scope".into())
         ]
     );
     assert_eq!(row.group.resource, []);
