@@ -134,7 +134,7 @@ test('check 17: huge records open at once and whole', { timeout: 90_000 }, async
   const opens = async (i) => {
     await page.keyboard.press('g');
     for (let step = 0; step <= i; step += 1) await page.keyboard.press('j');
-    const took = page.evaluate(() => new Promise((resolve) => {
+    await page.evaluate(() => { globalThis.took = new Promise((resolve) => {
       addEventListener('keydown', () => {
         const pressed = performance.now();
         new MutationObserver((_, observer) => {
@@ -143,9 +143,9 @@ test('check 17: huge records open at once and whole', { timeout: 90_000 }, async
           requestAnimationFrame(() => requestAnimationFrame(() => resolve(performance.now() - pressed)));
         }).observe(document.getElementById('sizer'), { childList: true });
       }, { once: true, capture: true });
-    }));
+    }); });
     await page.keyboard.press('Enter');
-    figure(t, `detail ${i} opens (limit 300)`, await took);
+    figure(t, `detail ${i} opens (limit 300)`, await page.evaluate(() => globalThis.took));
     assert.ok(await width() <= 0, 'the page does not scroll sideways');
   };
   const whole = () => page.locator('.detail .whole').evaluate((box) => box.textContent.length);

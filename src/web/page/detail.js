@@ -123,6 +123,8 @@ export function makeDetail(record, { close }) {
       try {
         const full = await ask(`api/logs/${record.id}`, { params: new URLSearchParams({ timestamp: record.timestamp }) });
         box.replaceChildren(...makeDetail(full, { close }).childNodes);
+        // The button that had the focus is gone.
+        box.querySelector('.whole').focus({ preventScroll: true });
       } catch (error) {
         all.disabled = false;
         trouble.textContent = error.message;
