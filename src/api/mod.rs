@@ -16,6 +16,7 @@ mod params;
 mod search;
 mod status;
 mod stream;
+pub(crate) mod times;
 
 #[cfg(test)]
 mod tests;

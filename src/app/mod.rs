@@ -1,12 +1,13 @@
 //! Builds the stages from the configuration and owns the order in which they stop. Nothing imports it
 //! but the command line.
 
+mod inspect;
+mod listeners;
 mod memory;
 mod node;
 mod overview;
 mod state_dir;
 
-use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,7 +18,6 @@ use axum::middleware::map_response;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use sd_notify::NotifyState;
-use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -40,6 +40,8 @@ use crate::server::{self, Port, Server};
 use crate::shutdown::{self, Signals};
 use crate::store::{Client, Reader, ReaderLimits, StoreBackfill, Writer, WriterStatus};
 use crate::telemetry::Metrics;
+pub use inspect::{inspect, missing};
+use listeners::Listeners;
 use overview::Overview;
 
 /// The service whose health is reported beside the whole server's.
@@ -63,8 +65,8 @@ const ENGINE_GRACE: Duration = Duration::from_secs(20);
 /// # Errors
 /// When a stage cannot start, or one stops by itself.
 pub fn run(config: Config) -> anyhow::Result<ExitCode> {
-    memory::give_back();
     raise_file_limit(&config);
+    memory::give_back();
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -89,38 +91,6 @@ fn raise_file_limit(config: &Config) {
             "this user may open too few files for so many connections; lower `limits.connections` or raise the limit (`ulimit -n`)"
         );
     }
-}
-
-/// The three listeners, bound before anything else is done.
-struct Listeners {
-    grpc: TcpListener,
-    http: TcpListener,
-    web: TcpListener,
-}
-
-impl Listeners {
-    async fn bind(config: &Config) -> anyhow::Result<Listeners> {
-        let listen = &config.listen;
-        Ok(Listeners {
-            grpc: bind("listen.otlp_grpc", listen.otlp_grpc).await?,
-            http: bind("listen.otlp_http", listen.otlp_http).await?,
-            web: bind("listen.web", listen.web).await?,
-        })
-    }
-
-    fn ports(&self) -> std::io::Result<Ports> {
-        Ok(Ports {
-            otlp_grpc: self.grpc.local_addr()?.port(),
-            otlp_http: self.http.local_addr()?.port(),
-            web: self.web.local_addr()?.port(),
-        })
-    }
-}
-
-async fn bind(key: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
-    TcpListener::bind(address).await.with_context(|| {
-        format!("could not listen on {address} (`{key}`); is another program using the port?")
-    })
 }
 
 /// The embedded engine, where it is used, and a client of the store.

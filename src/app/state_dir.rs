@@ -1,9 +1,11 @@
 //! The state directory: made if missing, and readable by its owner only.
 
+use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use anyhow::{Context, bail};
+use rustix::fs::{Access, AtFlags};
 
 use crate::state_file::is_no_room;
 
@@ -50,6 +52,49 @@ pub(super) fn prepare(dir: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Looks whether the directory can be used, without making or changing anything.
+///
+/// # Errors
+/// What is wrong with it, and what would mend it.
+pub(super) fn inspect(dir: &Path) -> Result<(), String> {
+    let me = rustix::process::geteuid().as_raw();
+    // Where it is missing it will be made, in the nearest directory that is there.
+    let mut there = dir;
+    let metadata = loop {
+        match std::fs::metadata(there) {
+            Ok(metadata) => break metadata,
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                there = match there.parent() {
+                    Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
+                    Some(parent) => parent,
+                    None => return Err(format!("{}: {error}", dir.display())),
+                };
+            }
+            Err(error) if error.kind() == ErrorKind::NotADirectory => {
+                return Err(format!(
+                    "{} is below a file; name another directory",
+                    dir.display()
+                ));
+            }
+            Err(error) => return Err(format!("cannot look at {}: {error}", there.display())),
+        }
+    };
+    let place = there.display();
+    if !metadata.is_dir() {
+        return Err(format!(
+            "{place} is not a directory; name another, or move it away"
+        ));
+    }
+    // With the rights the process acts with, not those of whoever called it.
+    let rights = Access::WRITE_OK | Access::EXEC_OK;
+    rustix::fs::accessat(rustix::fs::CWD, there, rights, AtFlags::EACCESS).map_err(|error| {
+        let owner = metadata.uid();
+        format!(
+            "cannot write in {place}: {error}; it belongs to user {owner} and this is user {me}"
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -77,5 +122,19 @@ mod tests {
         std::fs::write(&file, b"").unwrap();
         let error = format!("{:#}", prepare(&file).unwrap_err());
         assert!(error.contains("file (`state_dir`)"), "{error}");
+        let error = inspect(&file).unwrap_err();
+        assert!(error.contains("file is not a directory"), "{error}");
+        let error = inspect(&file.join("below")).unwrap_err();
+        assert!(error.contains("below is below a file"), "{error}");
+    }
+
+    #[test]
+    fn looking_makes_nothing() {
+        let parent = tempfile::tempdir().unwrap();
+        let dir = parent.path().join("a/b");
+        inspect(&dir).unwrap();
+        assert!(!parent.path().join("a").exists());
+        // There nobody may write, whoever it is.
+        assert!(inspect(Path::new("/proc/self/state")).is_err());
     }
 }

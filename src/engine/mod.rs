@@ -24,7 +24,7 @@ mod words;
 
 pub use child::{ChildArgs, run_child};
 pub use files::access;
-pub use supervisor::Engine;
+pub use supervisor::{Engine, inspect};
 
 use std::io;
 use std::path::PathBuf;
@@ -56,6 +56,16 @@ pub enum Error {
         key: &'static str,
         /// What it names.
         path: PathBuf,
+    },
+    /// What the configuration names is something else.
+    #[error("`{key}` names {}, which {fault}", .path.display())]
+    Unusable {
+        /// The key of the configuration.
+        key: &'static str,
+        /// What it names.
+        path: PathBuf,
+        /// What is wrong with it.
+        fault: String,
     },
     /// The library is there and cannot be used.
     #[error(

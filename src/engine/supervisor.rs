@@ -54,16 +54,7 @@ impl Engine {
     /// As [`Engine::start`].
     pub fn start_with(watchtower: &Path, config: &Config) -> Result<Engine, Error> {
         let engine = &config.engine;
-        let program = match &engine.binary {
-            Some(path) if path.is_file() => Program::Binary(path.clone()),
-            Some(path) => {
-                return Err(Error::Missing {
-                    key: "engine.binary",
-                    path: path.clone(),
-                });
-            }
-            None => Program::Library(library::find(engine.library.as_deref())?),
-        };
+        let program = Program::find(engine)?;
         let supervisor = Supervisor {
             watchtower: watchtower.to_owned(),
             program,
@@ -107,6 +98,30 @@ impl Engine {
 enum Program {
     Library(PathBuf),
     Binary(PathBuf),
+}
+
+impl Program {
+    fn find(engine: &config::Engine) -> Result<Program, Error> {
+        let Some(path) = &engine.binary else {
+            return library::find(engine.library.as_deref()).map(Program::Library);
+        };
+        library::look_at("engine.binary", path)?;
+        let may_run = rustix::fs::access(path, rustix::fs::Access::EXEC_OK);
+        may_run.map_err(|error| Error::Unusable {
+            key: "engine.binary",
+            path: path.clone(),
+            fault: format!("cannot be run: {error}"),
+        })?;
+        Ok(Program::Binary(path.clone()))
+    }
+}
+
+/// Looks whether there is an engine to start, without starting it.
+///
+/// # Errors
+/// When there is none.
+pub fn inspect(config: &Config) -> Result<(), Error> {
+    Program::find(&config.engine).map(drop)
 }
 
 struct Supervisor {

@@ -150,22 +150,61 @@ impl DeadLetters {
         fs::rename(&new, self.dir.join(name))
     }
 
-    /// All letters, oldest first. Blocks.
+    /// All letters, oldest first. Of one whose description cannot be read it says so as the reason, and
+    /// what its frame tells. Blocks.
     ///
     /// # Errors
-    /// When the directory cannot be read. A letter that cannot be read is left out.
+    /// When the directory cannot be read.
     pub fn list(&self) -> Result<Vec<Letter>, Error> {
         let entries = self.entries()?;
         let mut letters: Vec<Letter> = entries
-            .map(|entry| entry.path())
-            .filter(|path| path.extension().is_some_and(|kind| kind == "json"))
-            .filter_map(|path| serde_json::from_slice(&fs::read(path).ok()?).ok())
+            .filter_map(|entry| {
+                let file = entry.file_name().into_string().ok()?;
+                let name = file.strip_suffix(".json")?;
+                Some(self.letter(name, &self.path(name, "json")?))
+            })
             .collect();
         for letter in &mut letters {
             letter.reason.message = one_line(&letter.reason.message);
         }
         letters.sort_by(|a, b| (a.buried_at, &a.name).cmp(&(b.buried_at, &b.name)));
         Ok(letters)
+    }
+
+    fn letter(&self, name: &str, path: &Path) -> Letter {
+        let described = fs::read(path)
+            .map_err(|error| error.to_string())
+            .and_then(|bytes| serde_json::from_slice(&bytes).map_err(|error| error.to_string()));
+        match described {
+            // By the name of its files it is found again, whatever stands in it.
+            Ok(letter) => Letter {
+                name: name.to_owned(),
+                ..letter
+            },
+            Err(error) => self.undescribed(name, path, &error),
+        }
+    }
+
+    fn undescribed(&self, name: &str, path: &Path, error: &str) -> Letter {
+        let frame = self.read(name).ok().flatten();
+        let header = frame.as_ref().map(Frame::header);
+        let bytes = ["frame", "bin"].into_iter().find_map(|kind| {
+            let file = fs::metadata(self.path(name, kind)?).ok()?;
+            Some(file.len())
+        });
+        let written = fs::metadata(path).and_then(|file| file.modified()).ok();
+        let age = written.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
+        Letter {
+            name: name.to_owned(),
+            first_id: header.map_or(String::new(), |header| header.first_id.to_string()),
+            records: header.map_or([0; 3], |header| header.accepted.map(u64::from)),
+            bytes: bytes.unwrap_or_default(),
+            buried_at: age.map_or(0, |age| i64::try_from(age.as_millis()).unwrap_or(i64::MAX)),
+            reason: Reason {
+                code: None,
+                message: format!("its description {name}.json cannot be read: {error}"),
+            },
+        }
     }
 
     /// The frame of a letter; `None` when there is no such letter. Blocks.
@@ -286,7 +325,7 @@ impl DeadLetters {
         for letter in self.list()? {
             counts.letters += 1;
             for (sum, records) in counts.records.iter_mut().zip(letter.records) {
-                *sum += records;
+                *sum = sum.saturating_add(records);
             }
         }
         // A change within the clock's resolution would go unnoticed: keep only what has settled.
@@ -377,6 +416,27 @@ mod tests {
         assert_eq!(dead.counts().unwrap().letters, 1);
         let name = &dead.list().unwrap()[0].name;
         assert_eq!(dead.read(name).unwrap(), None);
+    }
+
+    #[test]
+    fn a_letter_whose_description_is_damaged_is_there_all_the_same() {
+        let dir = tempfile::tempdir().unwrap();
+        let dead = DeadLetters::open(dir.path()).unwrap();
+        dead.bury(&frame(77, 5, 1000), &reason()).unwrap();
+        dead.bury(&frame(99, 2, 1000), &reason()).unwrap();
+        let name = format!("{:016x}", 77);
+        fs::write(dir.path().join(format!("{name}.json")), "{\"name\": 7").unwrap();
+        fs::write(dir.path().join("nothing.json"), "").unwrap();
+        let letters = dead.list().unwrap();
+        assert_eq!(letters.len(), 3, "{letters:?}");
+        let of = |name: &str| letters.iter().find(|letter| letter.name == name).unwrap();
+        assert_eq!(of(&name).records, [0, 0, 5]);
+        assert!(of(&name).reason.message.contains(".json cannot be read: "));
+        assert_eq!((of("nothing").records, of("nothing").bytes), ([0; 3], 0));
+        let counts = dead.counts().unwrap();
+        assert_eq!((counts.letters, counts.records), (3, [0, 0, 7]));
+        assert!(dead.remove("nothing").unwrap() && dead.remove(&name).unwrap());
+        assert_eq!(dead.list().unwrap().len(), 1);
     }
 
     #[test]

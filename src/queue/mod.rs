@@ -164,7 +164,7 @@ pub fn token(frames: &[Frame]) -> String {
 fn worker_name(path: &Path) -> Result<String, Error> {
     let known = std::fs::read_to_string(path).unwrap_or_default();
     let known = known.trim();
-    if !known.is_empty()
+    if (1..=64).contains(&known.len())
         && known
             .bytes()
             .all(|b| b.is_ascii_alphanumeric() || b == b'-')

@@ -151,10 +151,10 @@ impl Spill {
 
     /// Why it takes no frames, when it does not.
     pub(super) fn last_error(&self) -> Option<Error> {
-        self.state()
-            .refused
-            .clone()
-            .or_else(|| self.disk.last_error())
+        let refused = self.state().refused.clone();
+        // The disk queue knows of its own troubles, and that they are over, although nobody sends.
+        let by_limit = |error: &Error| matches!(error, Error::Full { .. } | Error::Busy { .. });
+        self.disk.last_error().or(refused.filter(by_limit))
     }
 
     /// Digests of the requests that were in it when it was opened; once.

@@ -70,20 +70,18 @@ impl Error {
         }
         match (error, heard.head()) {
             (CrateError::BadResponse(text), Some(head)) => answered(&head, &text),
-            (CrateError::Network(error), _) => Error::connection(&*error),
+            (CrateError::Network(error), _) => Error::boxed(&*error),
             (error, _) => Error::connection(error),
         }
     }
 
-    pub(super) fn connection(error: impl std::error::Error) -> Error {
+    pub(super) fn connection(error: impl std::error::Error + 'static) -> Error {
+        Error::boxed(&error)
+    }
+
+    fn boxed(error: &(dyn std::error::Error + 'static)) -> Error {
         // The causes tell what happened; the outermost says only that it did.
-        let mut text = error.to_string();
-        let mut cause = error.source();
-        while let Some(inner) = cause {
-            text = format!("{text}: {inner}");
-            cause = inner.source();
-        }
-        Error::Connection(one_line(&text))
+        Error::Connection(one_line(&crate::causes::joined(error)))
     }
 
     /// ClickHouse's code, where it gave one.

@@ -15,8 +15,10 @@ const SAMPLE: usize = 100_000;
 
 /// A search's error out of the store's.
 pub(super) fn search_error(error: &Error) -> SearchError {
-    match error.kind() {
-        Kind::Limit | Kind::Memory => SearchError::TooLarge(error.to_string()),
+    match (error.kind(), error) {
+        (Kind::Limit | Kind::Memory, _) => SearchError::TooLarge(error.to_string()),
+        // That it does not answer is said already.
+        (_, Error::Connection(why)) => SearchError::Unavailable(why.clone()),
         _ => SearchError::Unavailable(error.to_string()),
     }
 }

@@ -14,6 +14,7 @@ mod param;
 mod reader;
 mod schema;
 mod select;
+mod stream;
 mod windows;
 mod writer;
 
@@ -23,4 +24,5 @@ pub use error::{Error, Kind};
 pub use param::Param;
 pub use reader::{Reader, ReaderLimits};
 pub use schema::{Schema, statements, statements_for};
+pub use stream::Stream;
 pub use writer::{Writer, WriterStatus};

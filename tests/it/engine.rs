@@ -171,32 +171,3 @@ async fn engine_is_tame_and_its_files_are_private() {
         "SELECT count() FROM system.tables WHERE database = 'system' AND name LIKE '%\\_log'";
     assert_eq!(query(&client, logs).await, "0");
 }
-
-/// Case: the configuration names a library or a binary that cannot be one. Must hold: the log names the
-/// key and what to do, whether the daemon ends or tries again.
-#[test]
-fn a_wrong_path_of_the_engine_names_its_key_and_a_way_out() {
-    let dir = tempfile::tempdir().unwrap();
-    let no_engine = dir.path().join("no-engine");
-    std::fs::write(&no_engine, "neither a library nor a program").unwrap();
-    let no_engine = no_engine.display();
-    for (key, path, ends) in [
-        ("library", "/nowhere/libchdb.so", true),
-        ("binary", "/nowhere/clickhouse", true),
-        ("library", &*no_engine.to_string(), false),
-        ("binary", &*no_engine.to_string(), false),
-    ] {
-        let dir = tempfile::tempdir().unwrap();
-        let daemon = Daemon::spawned(dir.path(), &format!("engine:\n  {key}: {path}\n"));
-        let named = format!("`engine.{key}`");
-        daemon.wait_until("an error that names the key", || {
-            let log = daemon.log_text();
-            let line = log.lines().find(|line| line.contains(&named));
-            let helps = |line: &str| line.contains("store.url") || line.contains("without it");
-            line.is_some_and(|line| line.contains(path) && helps(line))
-        });
-        if ends {
-            assert!(!daemon.wait_end().success());
-        }
-    }
-}

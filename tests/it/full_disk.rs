@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::support::daemon::Daemon;
 use crate::support::engine::TestEngine;
-use crate::support::{http, pause};
+use crate::support::{grpc, http, otlp, pause};
 
 /// A small file system in `<dir>/state`, which only processes in its namespace see.
 struct SmallDisk {
@@ -104,6 +104,9 @@ fn a_daemon_on_a_full_disk_drains_refuses_and_recovers() {
         ready.text()
     );
     assert_eq!(post(&daemon, "refused"), 503);
+    let call = grpc::framed(0, &otlp::export_of("refused"));
+    let called = grpc::call(daemon.grpc, grpc::EXPORT, &[], call);
+    assert_eq!(called.status().code(), tonic::Code::Unavailable);
     let log = daemon.log_text();
     assert!(log.contains("the disk queue refuses appends"), "{log}");
     daemon.wait_stored();

@@ -28,9 +28,8 @@ const WORTH_REMOVING: u64 = 4 << 20;
 /// Frames written and not synced (`fsync: <period>`) that are held in memory; then a sync is due.
 const MAX_UNSYNCED_BYTES: u64 = 32 << 20;
 
-/// Free bytes, beside the floor, at which a queue that has failed takes frames again: some frames'
-/// worth, so that a disk with hardly any room does not change its mind with each of them.
-const ROOM_TO_GO_ON: u64 = 1 << 20;
+/// Free bytes, beside the floor, without which no frame is worth a try.
+const LEAST_ROOM: u64 = 64 << 10;
 
 /// The segment that is written to.
 struct Active {
@@ -54,6 +53,9 @@ pub(super) struct Log {
     unsynced_since: Option<Instant>,
     /// A segment that must be cut to this length before anything is written.
     cut: Option<(u64, u64)>,
+    /// Bytes of the last group. After a failure there must be room for as much, so that a disk with
+    /// hardly any does not change its mind with each group.
+    last_bytes: u64,
 }
 
 impl Log {
@@ -72,6 +74,7 @@ impl Log {
             unsynced: Vec::new(),
             unsynced_since: None,
             cut: None,
+            last_bytes: 0,
         }
     }
 
@@ -91,6 +94,7 @@ impl Log {
     /// When they are not in the queue, none of them.
     pub(super) fn append(&mut self, frames: &[Frame]) -> Result<(), Error> {
         let bytes: u64 = frames.iter().map(|f| f.as_bytes().len() as u64).sum();
+        self.last_bytes = bytes;
         self.check_free(bytes)?;
         self.restore()?;
         let durable = !matches!(self.config.fsync, Fsync::Interval(_));
@@ -123,7 +127,8 @@ impl Log {
             return Err(error);
         }
         self.note_active();
-        self.check_free(if failing { ROOM_TO_GO_ON } else { 0 })?;
+        let room = self.last_bytes.max(LEAST_ROOM);
+        self.check_free(if failing { room } else { 0 })?;
         if failing {
             self.restore()?;
             if self.active.is_none() {

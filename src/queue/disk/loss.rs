@@ -107,6 +107,20 @@ async fn a_cursor_log_that_is_removed_is_written_anew() {
     assert_eq!(drain(&open(dir.path())).await, [3]);
 }
 
+/// Case: a machine that crashes every day. Must hold: what was set aside does not fill its disk.
+#[tokio::test]
+async fn only_the_latest_of_what_was_set_aside_is_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let damaged = dir.path().join(DAMAGED);
+    fs::create_dir_all(&damaged).unwrap();
+    for number in 0..130 {
+        fs::write(damaged.join(format!("{number:020}-16.bin")), "x").unwrap();
+    }
+    drop(open(dir.path()));
+    assert_eq!(fs::read_dir(&damaged).unwrap().count(), 100);
+    assert!(damaged.join(format!("{:020}-16.bin", 129)).exists());
+}
+
 fn segments(dir: &Path) -> Vec<std::path::PathBuf> {
     let files = fs::read_dir(dir)
         .unwrap()

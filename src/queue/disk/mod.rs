@@ -27,6 +27,9 @@ mod recovery;
 mod segment;
 mod state;
 mod thread;
+mod waiting;
+
+pub use waiting::{Waiting, waiting};
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};

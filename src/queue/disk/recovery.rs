@@ -30,12 +30,17 @@ use super::state::{Out, Segment, State, overlaps};
 use crate::queue::now_ms;
 use crate::state_file::is_no_room;
 
+/// Pieces of segments kept in `damaged/`.
+const MOST_SET_ASIDE: usize = 100;
+
 /// Looks at the directory and makes the state of it.
 ///
 /// # Errors
 /// When the directory cannot be listed or written.
 pub(super) fn recover(io: &Arc<dyn Io>, sync: bool) -> io::Result<(State, CursorLog)> {
     let (ledger, trouble) = CursorLog::load(&**io);
+    let set_aside = io.list(DAMAGED);
+    forget_oldest(&**io, set_aside.unwrap_or_default());
     take_back(&**io)?;
     let mut numbers: Vec<u64> = io
         .list("")?
@@ -66,6 +71,25 @@ pub(super) fn recover(io: &Arc<dyn Io>, sync: bool) -> io::Result<(State, Cursor
         done => done?,
     }
     Ok((state, log))
+}
+
+/// Keeps what was set aside within bounds: each crash may leave a torn tail.
+fn forget_oldest(io: &dyn Io, mut names: Vec<String>) {
+    names.retain(|name| name.ends_with(".bin"));
+    // Their names begin with the time at which the segment was begun.
+    names.sort_unstable();
+    let many = names.len().saturating_sub(MOST_SET_ASIDE);
+    for name in names.iter().take(many) {
+        let path = format!("{DAMAGED}/{name}");
+        match io.remove(&path) {
+            Ok(()) => {
+                tracing::warn!(path = %io.describe(&path), "removed what was set aside long ago")
+            }
+            Err(error) => {
+                tracing::warn!(path = %io.describe(&path), %error, "could not remove what was set aside long ago");
+            }
+        }
+    }
 }
 
 fn tell_of_cursor(io: &dyn Io, ledger: &Ledger, trouble: Option<&io::Error>, numbers: &[u64]) {

@@ -126,7 +126,7 @@ async fn a_redis_that_turns_read_only_is_not_noticed_by_senders() {
 }
 
 #[tokio::test]
-async fn a_full_redis_is_not_noticed_by_senders() {
+async fn r_041_a_full_redis_is_not_noticed_by_senders() {
     let server = Server::start().await;
     let dir = tempfile::tempdir().unwrap();
     let queue = open_in(&server, dir.path(), &disk());
