@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use tokio::time::sleep;
 use watchtower::store::{Client, Endpoint};
 
-use crate::support::daemon::Daemon;
 use crate::support::engine::{TestEngine, library, processes, query, signal};
 
 async fn until(what: &str, condition: impl Fn() -> bool) {
