@@ -65,8 +65,8 @@ const ENGINE_GRACE: Duration = Duration::from_secs(20);
 /// # Errors
 /// When a stage cannot start, or one stops by itself.
 pub fn run(config: Config) -> anyhow::Result<ExitCode> {
-    raise_file_limit(&config);
     memory::give_back();
+    raise_file_limit(&config);
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
