@@ -116,7 +116,7 @@ const watch = (page) => page.evaluate(() => {
   new PerformanceObserver((list) => tasks.push(...list.getEntries().map((entry) => entry.duration))).observe({ type: 'longtask' });
 });
 
-test('check 17: huge records open at once and whole', async (t) => {
+test('check 17: huge records open at once and whole', { timeout: 90_000 }, async (t) => {
   const long = Array.from({ length: 60_000 }, (_, i) => `${i} ${'0123456789abcdef'.repeat(5)}`).join(' ').slice(0, 5_000_000);
   const lines = Array.from({ length: 10_000 }, (_, i) => `  at frame ${i} (file${i}.js:${i})`).join('\n');
   const deep = `${'{"a":['.repeat(250)}12345678901234567890${']}'.repeat(250)}`;

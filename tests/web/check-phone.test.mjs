@@ -67,7 +67,10 @@ for (const [name, [width, height]] of Object.entries(SIZES)) {
     await page.waitForSelector('.near.anchor');
     await fits(page, 'context');
     assert.equal(await page.locator('.nearby').evaluate((list) => list.scrollWidth <= list.clientWidth), true, 'context needs no sideways scroll');
-    await page.locator('dialog.sheet .head button').tap();
+    // The detail is a sheet of its own below it.
+    await page.locator('dialog.sheet .head button').last().tap();
+    await page.locator('.detail button:visible, dialog.sheet .head button:visible').filter({ hasText: 'Close' }).first().tap();
+    await page.waitForSelector('.detail', { state: 'detached' });
     await page.fill('#text', `service:${tag} level:error`);
     await page.press('#text', 'Enter');
     await until('the query runs', async () => (await messages(page)).join() === 'x'.repeat(500));

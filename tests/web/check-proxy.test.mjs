@@ -81,6 +81,11 @@ test('check 25: below a path behind a buffering proxy, sign-in, live, search and
   t.diagnostic(`1,200 lines on the page after ${Math.round(performance.now() - sent)} ms`);
   assert.notEqual(await page.locator('#state').getAttribute('data-state'), 'buffered', 'nginx holds nothing back');
 
+  await until('all is stored', async () => {
+    const answer = await fetch(new URL('/api/logs/export?q=service:proxied', daemon.url), { headers: authorization });
+    return (await answer.text()).trim().split('\n').length === 1201;
+  }, 30_000);
+
   await until('the search works', async () => {
     await page.fill('#text', 'service:proxied level:warn');
     await page.press('#text', 'Enter');
@@ -95,10 +100,6 @@ test('check 25: below a path behind a buffering proxy, sign-in, live, search and
 
   await page.fill('#text', 'service:proxied');
   await page.press('#text', 'Enter');
-  await until('all is stored', async () => {
-    const answer = await fetch(new URL('/api/logs/export?q=service:proxied', daemon.url), { headers: authorization });
-    return (await answer.text()).trim().split('\n').length === 1201;
-  }, 30_000);
   for (const format of ['NDJSON', 'CSV']) {
     await page.locator('#menu').click();
     await page.locator('dialog.sheet button', { hasText: 'Export' }).click();

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 
-import { closeAll, launch, messages, open, send, service, until } from './harness.mjs';
+import { closeAll, daemon, launch, messages, open, send, service, until } from './harness.mjs';
 
 let browser;
 before(async () => { browser = await launch(); });
@@ -67,7 +67,8 @@ test('a view is saved under a name, pinned, exported and imported', async () => 
   await page.keyboard.press('Enter');
   await page.locator('.views button', { hasText: 'Pin' }).click();
   await page.locator('summary', { hasText: 'Import and export' }).click();
-  const json = await page.locator('dialog.sheet textarea').inputValue();
+  let json = '';
+  await until('they are there as JSON', async () => { json = await page.locator('dialog.sheet textarea').inputValue(); return json !== ''; });
   await page.locator('.views button', { hasText: 'Delete' }).click();
   assert.equal(await page.locator('.views li').count(), 0);
   await page.fill('dialog.sheet textarea', '{"views": [{"name": "x", "url": "javascript:alert(1)"}]}');
@@ -103,6 +104,8 @@ test('drawing over the histogram chooses a range, and Back takes it back', async
   const name = service();
   const now = Date.now();
   await send(Array.from({ length: 60 }, (_, i) => ({ timestamp: String(BigInt(now - i * 60_000) * NS), service: name, message: `${i} min ago` })));
+  const stored = async () => (await fetch(new URL(`/api/logs?q=service:${name}&limit=100`, daemon))).json();
+  await until('all are stored', async () => (await stored()).records.length === 60, 30_000);
   const { page } = await open(browser, { query: `?q=service:${name}&from=1h` });
   await until('it counts', async () => Number(await page.locator('#histogram').getAttribute('data-total')) >= 59);
   const box = await page.locator('#histogram .area').boundingBox();
