@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use axum::http::HeaderMap;
 use bytes::Bytes;
+use flate2::bufread::GzDecoder;
 use flate2::{Decompress, FlushDecompress, Status};
 use http::header::CONTENT_ENCODING;
 use tokio::sync::Semaphore;
@@ -73,7 +74,7 @@ impl Coding {
     fn decoder(self, bytes: &[u8]) -> std::io::Result<Box<dyn Read + Send + '_>> {
         Ok(match self {
             Coding::Identity => Box::new(bytes),
-            Coding::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(bytes)),
+            Coding::Gzip => Box::new(Gunzip::new(bytes)),
             Coding::Deflate => Box::new(Inflate::new(bytes)),
             Coding::Zstd => {
                 let mut decoder = zstd::stream::read::Decoder::with_buffer(bytes)?;
@@ -207,6 +208,36 @@ fn zstd_window(packed: &[u8]) -> Option<u64> {
     let is_single_segment = descriptor & 0x20 != 0;
     let base = 1u64 << (10 + (window >> 3));
     (!is_single_segment).then(|| base + base / 8 * u64::from(window & 7))
+}
+
+/// Reads gzip: one member after the other (RFC 1952, section 2.2), and zeros behind the last, by which
+/// some writers fill up a block.
+struct Gunzip<'a> {
+    member: GzDecoder<&'a [u8]>,
+}
+
+impl<'a> Gunzip<'a> {
+    fn new(bytes: &'a [u8]) -> Self {
+        Self {
+            member: GzDecoder::new(bytes),
+        }
+    }
+}
+
+impl Read for Gunzip<'_> {
+    fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
+        loop {
+            let read = self.member.read(out)?;
+            if read > 0 || out.is_empty() {
+                return Ok(read);
+            }
+            let rest = *self.member.get_ref();
+            if rest.iter().all(|byte| *byte == 0) {
+                return Ok(0);
+            }
+            self.member = GzDecoder::new(rest);
+        }
+    }
 }
 
 /// Reads zlib or, where there is no zlib header, raw deflate. The decoders of flate2 take the end of

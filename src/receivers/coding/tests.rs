@@ -71,6 +71,20 @@ fn h_18_gzip_of_several_members_is_read_whole() {
 }
 
 #[test]
+fn gzip_filled_up_with_zeros_is_read() {
+    for zeros in [1, 3, 9, 10, 511, 100_000] {
+        let packed = [gzip(b"one "), gzip(b"two"), vec![0; zeros]].concat();
+        assert_eq!(unpack(Coding::Gzip, packed, 100).unwrap(), "one two");
+        let packed = [gzip(b"one "), vec![0; zeros], gzip(b"two")].concat();
+        assert!(unpack(Coding::Gzip, packed, 100).is_err(), "{zeros}");
+        let cut = gzip(&b"the quick brown fox".repeat(50));
+        let cut = [&cut[..cut.len() - 9], &vec![0; zeros][..]].concat();
+        assert!(unpack(Coding::Gzip, cut, 2000).is_err(), "{zeros}");
+    }
+    assert!(unpack(Coding::Gzip, vec![0; 100], 100).is_err());
+}
+
+#[test]
 fn h_18_bodies_cut_short_or_mislabelled_are_bad_data() {
     let text: Vec<u8> = (0..20_000_u32).flat_map(u32::to_le_bytes).collect();
     for (coding, whole) in [
