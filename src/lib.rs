@@ -4,6 +4,7 @@
 pub mod api;
 pub mod app;
 pub mod auth;
+mod causes;
 pub mod cli;
 pub mod config;
 pub mod engine;
@@ -17,6 +18,7 @@ pub mod receivers;
 pub mod record;
 pub mod server;
 pub mod shutdown;
+mod state_file;
 pub mod store;
 pub mod telemetry;
 pub mod web;

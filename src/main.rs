@@ -12,7 +12,7 @@ fn main() -> ExitCode {
         Err(error) => {
             let mut stderr = std::io::stderr().lock();
             // Where standard error is closed, nobody is there to be told.
-            drop(writeln!(stderr, "{error:#}"));
+            drop(writeln!(stderr, "{}", cli::words(&error)));
             cli::exit_code(&error)
         }
     }

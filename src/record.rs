@@ -131,7 +131,7 @@ pub struct Record<'a> {
     pub trace_flags: u8,
     /// The event's name, or empty.
     pub event_name: Cow<'a, str>,
-    /// The record's attributes, and its scope's.
+    /// The record's attributes; its scope's too, their keys prefixed with `otel.scope.`.
     pub attributes: Vec<KeyValue<'a>>,
 }
 
@@ -144,4 +144,23 @@ pub trait Sink {
 
     /// Takes one record. [`Sink::group`] was called at least once before.
     fn push(&mut self, record: &Record<'_>);
+
+    /// Makes sure that there is memory for the records of the request once they come to so many bytes
+    /// in all, before they do.
+    ///
+    /// # Errors
+    /// When others hold it. The request may come again.
+    fn hold(&mut self, bytes: usize) -> Result<(), NoRoom> {
+        let _ = bytes;
+        Ok(())
+    }
+}
+
+/// The memory for requests is in use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoRoom {
+    /// Bytes in use.
+    pub used: usize,
+    /// Bytes that there are.
+    pub cap: usize,
 }

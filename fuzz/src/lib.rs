@@ -51,6 +51,7 @@ fn context(receiver: Receiver, limits: Limits) -> Context {
         receiver,
         received_at: NOW,
         retention: Duration::from_secs(30 * 86_400),
+        future: Duration::from_secs(365 * 86_400),
         limits,
         digits: Digits::Pino,
     }

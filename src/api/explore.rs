@@ -81,9 +81,7 @@ pub(super) async fn histogram((State(state), Pairs(pairs)): Request) -> Result<R
             "the range is empty: `from` is not before `to`",
         ));
     }
-    let most = params
-        .number("buckets", DEFAULT_BUCKETS, MAX_BUCKETS)?
-        .max(1);
+    let most = params.number("buckets", DEFAULT_BUCKETS, 1..=MAX_BUCKETS)?;
     let step = step(end - start, i64::try_from(most).unwrap_or(1));
     let buckets = Buckets {
         query: query.query.clone(),
@@ -151,8 +149,8 @@ pub(super) async fn context(
     let context = Context {
         anchor: Position::from(&anchor),
         query: same(&anchor, params.get("same").unwrap_or("service"))?,
-        before: params.number("before", DEFAULT_AROUND, MAX_AROUND)?,
-        after: params.number("after", DEFAULT_AROUND, MAX_AROUND)?,
+        before: params.number("before", DEFAULT_AROUND, 0..=MAX_AROUND)?,
+        after: params.number("after", DEFAULT_AROUND, 0..=MAX_AROUND)?,
     };
     let query = context.query.to_json();
     let mut records = state.search.context(context).await?;
@@ -193,7 +191,10 @@ async fn find(state: &ApiState, id: &str, params: &Params) -> Result<StoredRecor
     let id: u64 = id.parse().map_err(|_| number("id", id))?;
     let timestamp = params
         .get("timestamp")
-        .map(|text| text.parse().map_err(|_| number("timestamp", text)))
+        .map(|text| {
+            let timestamp = text.parse().ok().filter(|time: &i64| *time >= 0);
+            timestamp.ok_or_else(|| number("timestamp", text))
+        })
         .transpose()?;
     let found = state.search.record(id, timestamp).await?;
     found.ok_or_else(|| {
@@ -265,7 +266,7 @@ pub(super) async fn values(
 fn facet(pairs: Vec<(String, String)>) -> Result<(SearchQuery, String), ApiError> {
     let params = Params::new(pairs, &["from", "to", "prefix", "limit"])?;
     let mut query = read(&params, jiff::Timestamp::now())?;
-    query.limit = params.number("limit", DEFAULT_VALUES, MAX_VALUES)?.max(1);
+    query.limit = params.number("limit", DEFAULT_VALUES, 1..=MAX_VALUES)?;
     Ok((query, params.get("prefix").unwrap_or_default().to_owned()))
 }
 

@@ -56,7 +56,7 @@ pub(super) async fn get(
     if params.get("order").is_none() {
         query.order = Order::Oldest;
     }
-    let left = params.number("limit", DEFAULT_LIMIT, MAX_LIMIT)?;
+    let left = params.number("limit", DEFAULT_LIMIT, 1..=MAX_LIMIT)?;
     let (kind, name) = match format {
         Format::Ndjson => ("application/x-ndjson", "ndjson"),
         Format::Csv => ("text/csv; charset=utf-8", "csv"),

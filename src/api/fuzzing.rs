@@ -5,7 +5,7 @@ use http::Uri;
 
 use super::SearchQuery;
 use super::params::Params;
-use super::search::{KNOWN, read};
+use super::search::{KNOWN, page};
 
 /// Reads the query of a search at a moment in nanoseconds since the epoch; `None` where it is refused.
 #[must_use]
@@ -14,5 +14,5 @@ pub fn search_query(query: &str, now: i64) -> Option<SearchQuery> {
     let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(&uri).ok()?;
     let params = Params::new(pairs, &KNOWN).ok()?;
     let now = jiff::Timestamp::from_nanosecond(now.into()).ok()?;
-    read(&params, now).ok()
+    page(&params, now).ok()
 }

@@ -16,6 +16,7 @@ mod params;
 mod search;
 mod status;
 mod stream;
+pub(crate) mod times;
 
 #[cfg(test)]
 mod tests;
@@ -40,8 +41,8 @@ use crate::live::{Hub, Seats};
 
 /// Answers `/api/status`.
 pub type StatusSource = Arc<dyn Fn() -> BoxFuture<'static, Status> + Send + Sync>;
-/// Answers `/readyz`: ready, or why not.
-pub type ReadySource = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
+/// Answers `/readyz`: ready, with what is worth knowing all the same, or why not.
+pub type ReadySource = Arc<dyn Fn() -> Result<Option<String>, String> + Send + Sync>;
 
 /// What the routes need of the rest of the daemon.
 pub struct ApiParts {
@@ -134,7 +135,8 @@ pub fn unknown_path(request: &axum::extract::Request) -> ApiError {
 }
 
 /// Answers a method that a path does not have; the `Allow` header says which it has.
-pub async fn unknown_method(method: http::Method) -> ApiError {
+#[must_use]
+pub fn unknown_method(method: &http::Method) -> ApiError {
     ApiError::new(
         http::StatusCode::METHOD_NOT_ALLOWED,
         "method_not_allowed",

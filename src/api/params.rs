@@ -1,8 +1,8 @@
 //! Parameters of requests: the query that the stream and the search share, numbers and times.
 
-use jiff::Timestamp;
+use std::ops::RangeInclusive;
 
-use super::ApiError;
+use super::{ApiError, times};
 use crate::query::{Column, LevelSet, Query};
 use crate::record::Level;
 
@@ -52,20 +52,28 @@ impl Params {
             .filter(|value| !value.is_empty())
     }
 
-    /// A number no greater than `most`, which is what a greater one becomes.
+    /// A number within bounds. One that is outside is an error: what is answered instead would be taken
+    /// for all there is.
     pub(super) fn number(
         &self,
         name: &str,
         default: usize,
-        most: usize,
+        bounds: RangeInclusive<usize>,
     ) -> Result<usize, ApiError> {
         let Some(text) = self.get(name) else {
             return Ok(default);
         };
-        let number: usize = text
-            .parse()
-            .map_err(|_| ApiError::bad_request(format!("`{name}` is not a number: `{text}`")))?;
-        Ok(number.min(most))
+        if !text.bytes().all(|byte| byte.is_ascii_digit()) {
+            let error = format!("`{name}` is not a whole number: `{text}`");
+            return Err(ApiError::bad_request(error));
+        }
+        // One of too many digits is too large in any case.
+        let number = text.parse().ok().filter(|number| bounds.contains(number));
+        number.ok_or_else(|| {
+            let (least, most) = (bounds.start(), bounds.end());
+            let error = ApiError::bad_request(format!("`{name}` is {text}"));
+            error.hint(format!("write a number from {least} to {most}"))
+        })
     }
 
     /// `q`, and its shorthands: `level` (one or more, comma-separated or repeated), `min_level`,
@@ -112,11 +120,34 @@ impl Params {
         let Some(text) = self.get(name) else {
             return Ok(None);
         };
-        parse_time(text.trim(), now).map(Some).ok_or_else(|| {
-            ApiError::bad_request(format!("`{name}` is not a time: `{text}`")).hint(
+        let time = times::read(text.trim(), now);
+        time.map(Some).map_err(|error| match error {
+            times::Error::None => ApiError::bad_request(format!("`{name}` is not a time: `{text}`"))
+                .hint(
                 "write 2026-01-31T12:00:00Z, a number since the epoch, or an age such as 15m, 6h, 7d",
-            )
+            ),
+            times::Error::Range => {
+                ApiError::bad_request(format!("`{name}` is out of range: `{text}`"))
+                    .hint(times::RANGE)
+            }
         })
+    }
+
+    /// The times `from` and `to`, in order.
+    pub(super) fn range(&self, now: i64) -> Result<(Option<i64>, Option<i64>), ApiError> {
+        let (from, to) = (self.time("from", now)?, self.time("to", now)?);
+        if let (Some(start), Some(end)) = (from, to)
+            && start > end
+        {
+            let given = |name| self.get(name).unwrap_or_default();
+            let text = format!(
+                "`from` is after `to`: `{}`, `{}`",
+                given("from"),
+                given("to")
+            );
+            return Err(ApiError::bad_request(text).hint("exchange the two"));
+        }
+        Ok((from, to))
     }
 }
 
@@ -128,44 +159,6 @@ fn level(name: &str) -> Result<Level, ApiError> {
     })
 }
 
-fn parse_time(text: &str, now: i64) -> Option<i64> {
-    if text == "now" {
-        return Some(now);
-    }
-    if text.bytes().all(|byte| byte.is_ascii_digit()) {
-        return epoch(text.parse().ok()?);
-    }
-    if let Some((number, unit)) = text
-        .char_indices()
-        .next_back()
-        .and_then(|(at, unit)| Some((text.get(..at)?, unit)))
-        && let Ok(number) = number.parse::<u32>()
-    {
-        let seconds = match unit {
-            's' => 1,
-            'm' => 60,
-            'h' => 3600,
-            'd' => 86_400,
-            'w' => 604_800,
-            _ => return None,
-        };
-        return now.checked_sub(i64::from(number).checked_mul(seconds * 1_000_000_000)?);
-    }
-    let timestamp: Timestamp = text.parse().ok()?;
-    i64::try_from(timestamp.as_nanosecond()).ok()
-}
-
-/// Seconds reach to the year 5138 with eleven digits, where milliseconds begin in 1973.
-fn epoch(number: i64) -> Option<i64> {
-    let unit = match number {
-        0..100_000_000_000 => 1_000_000_000,
-        100_000_000_000..100_000_000_000_000 => 1_000_000,
-        100_000_000_000_000..100_000_000_000_000_000 => 1_000,
-        _ => 1,
-    };
-    number.checked_mul(unit)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -174,32 +167,7 @@ mod tests {
         let pairs = query
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        Params::new(pairs.collect(), &["from", "limit"]).unwrap()
-    }
-
-    #[test]
-    fn times_are_read_in_every_form() {
-        let now = 1_761_800_000_000_000_000;
-        for (text, expected) in [
-            ("now", Some(now)),
-            ("15m", Some(now - 900_000_000_000)),
-            ("7d", Some(now - 604_800_000_000_000)),
-            ("1761800000", Some(now)),
-            ("1761800000123", Some(now + 123_000_000)),
-            ("1761800000123456", Some(now + 123_456_000)),
-            ("1761800000123456789", Some(now + 123_456_789)),
-            ("2025-10-30T04:53:20Z", Some(now)),
-            ("2025-10-30T06:53:20.5+02:00", Some(now + 500_000_000)),
-            ("yesterday", None),
-            ("-5", None),
-            ("5x", None),
-            ("9999999999999999999999", None),
-            ("4294967295w", None),
-            ("m", None),
-            ("é", None),
-        ] {
-            assert_eq!(parse_time(text, now), expected, "{text}");
-        }
+        Params::new(pairs.collect(), &["from", "to", "limit"]).unwrap()
     }
 
     #[test]
@@ -228,7 +196,40 @@ mod tests {
         let unknown = Params::new(vec![("filter".into(), "x".into())], &[]);
         assert!(unknown.is_err());
         assert!(params(&[("level", "loud")]).query().is_err());
-        assert!(params(&[("limit", "-1")]).number("limit", 1, 2).is_err());
-        assert_eq!(params(&[("limit", "99")]).number("limit", 1, 2).unwrap(), 2);
+    }
+
+    #[test]
+    fn a_number_out_of_bounds_is_refused_with_the_bounds() {
+        let limit = |text: &str| params(&[("limit", text)]).number("limit", 7, 1..=50);
+        assert_eq!((limit("").unwrap(), limit("50").unwrap()), (7, 50));
+        for text in ["0", "51", "99999999999999999999999"] {
+            let error = limit(text).unwrap_err();
+            let expected = ApiError::bad_request(format!("`limit` is {text}"));
+            assert_eq!(error, expected.hint("write a number from 1 to 50"));
+        }
+        for text in ["-1", "ten", "1.5", "+1"] {
+            assert!(
+                limit(text)
+                    .unwrap_err()
+                    .text()
+                    .contains("not a whole number")
+            );
+        }
+    }
+
+    #[test]
+    fn a_range_that_runs_backwards_is_refused() {
+        let range = |from: &str, to: &str| params(&[("from", from), ("to", to)]).range(1 << 60);
+        assert!(range("15m", "now").is_ok());
+        assert!(range("now", "now").is_ok());
+        let error = range("2026-01-02T00:00:00Z", "2026-01-01T00:00:00Z").unwrap_err();
+        assert!(
+            error
+                .text()
+                .starts_with("`from` is after `to`: `2026-01-02T")
+        );
+        let error = range("0001-01-01T00:00:00Z", "").unwrap_err();
+        let expected = "`from` is out of range: `0001-01-01T00:00:00Z`";
+        assert_eq!(error, ApiError::bad_request(expected).hint(times::RANGE));
     }
 }

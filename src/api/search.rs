@@ -50,12 +50,14 @@ impl FromStr for Position {
         let parse = || {
             let (timestamp, id) = text.split_once('.')?;
             Some(Position {
-                timestamp: timestamp.parse().ok()?,
+                timestamp: timestamp.parse().ok().filter(|time| *time >= 0)?,
                 id: id.parse().ok()?,
             })
         };
-        parse()
-            .ok_or_else(|| ApiError::bad_request(format!("not a place `timestamp.id`: `{text}`")))
+        parse().ok_or_else(|| {
+            ApiError::bad_request(format!("not a place `timestamp.id`: `{text}`"))
+                .hint("places come from `next`: nanoseconds since the epoch, a dot, and an id")
+        })
     }
 }
 
@@ -150,12 +152,22 @@ pub(super) async fn get(
     Pairs(pairs): Pairs<Vec<(String, String)>>,
 ) -> Result<Response, ApiError> {
     let started = Instant::now();
-    let query = read(&Params::new(pairs, &KNOWN)?, jiff::Timestamp::now())?;
+    let params = Params::new(pairs, &KNOWN)?;
+    let query = page(&params, jiff::Timestamp::now())?;
     let understood = query.query.to_json();
     let page = state.search.search(query).await?;
     Ok(answer(&page, &understood, started))
 }
 
+/// The page that is asked for.
+pub(super) fn page(params: &Params, now: jiff::Timestamp) -> Result<SearchQuery, ApiError> {
+    Ok(SearchQuery {
+        limit: params.number("limit", DEFAULT_LIMIT, 1..=MAX_LIMIT)?,
+        ..read(params, now)?
+    })
+}
+
+/// What to search for; the limit is for the caller to read.
 pub(super) fn read(params: &Params, now: jiff::Timestamp) -> Result<SearchQuery, ApiError> {
     let now = i64::try_from(now.as_nanosecond()).unwrap_or(i64::MAX);
     let place = |name| params.get(name).map(Position::from_str).transpose();
@@ -169,14 +181,15 @@ pub(super) fn read(params: &Params, now: jiff::Timestamp) -> Result<SearchQuery,
             return Err(error.hint("orders are newest, oldest"));
         }
     };
+    let (from, to) = params.range(now)?;
     Ok(SearchQuery {
         query: params.query()?,
-        from: params.time("from", now)?,
-        to: params.time("to", now)?,
+        from,
+        to,
         before,
         after,
         order,
-        limit: params.number("limit", DEFAULT_LIMIT, MAX_LIMIT)?.max(1),
+        limit: DEFAULT_LIMIT,
     })
 }
 

@@ -127,10 +127,11 @@ pub(super) async fn healthz() -> &'static str {
     "ok\n"
 }
 
-/// The daemon takes logs.
-pub(super) async fn readyz(State(state): State<ApiState>) -> Result<&'static str, ApiError> {
+/// The daemon takes logs. A second line has what is worth knowing all the same.
+pub(super) async fn readyz(State(state): State<ApiState>) -> Result<String, ApiError> {
     match (state.ready)() {
-        Ok(()) => Ok("ready\n"),
+        Ok(None) => Ok("ready\n".to_owned()),
+        Ok(Some(note)) => Ok(format!("ready\n{note}\n")),
         Err(reason) => Err(ApiError::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "not_ready",

@@ -65,11 +65,11 @@ fn read(params: &Params, headers: &HeaderMap) -> Result<Subscribe, ApiError> {
     let after = last_event_id
         .filter(|id| !id.is_empty())
         .or(params.get("after"));
-    let rate = params.number("rate", DEFAULT_RATE, MAX_RATE)?.max(1);
+    let rate = params.number("rate", DEFAULT_RATE, 1..=MAX_RATE)?;
     Ok(Subscribe {
         query: params.query()?,
         rate: u32::try_from(rate).unwrap_or(u32::MAX),
-        backlog: params.number("backlog", DEFAULT_BACKLOG, MAX_BACKLOG)?,
+        backlog: params.number("backlog", DEFAULT_BACKLOG, 0..=MAX_BACKLOG)?,
         after: after.map(str::to_owned),
     })
 }

@@ -1,22 +1,23 @@
 //! Builds the stages from the configuration and owns the order in which they stop. Nothing imports it
 //! but the command line.
 
+mod inspect;
+mod listeners;
 mod memory;
 mod node;
 mod overview;
 mod state_dir;
 
-use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use axum::Router;
-use axum::response::IntoResponse as _;
+use axum::middleware::map_response;
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use sd_notify::NotifyState;
-use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -35,14 +36,18 @@ use crate::live::{Cursor, Hub, HubConfig, Seats};
 use crate::queue::dead::DeadLetters;
 use crate::queue::{self, Queue};
 use crate::receivers::Door;
-use crate::server::{self, Server};
+use crate::server::{self, Port, Server};
 use crate::shutdown::{self, Signals};
 use crate::store::{Client, Reader, ReaderLimits, StoreBackfill, Writer, WriterStatus};
 use crate::telemetry::Metrics;
+pub use inspect::{inspect, missing};
+use listeners::Listeners;
 use overview::Overview;
 
 /// The service whose health is reported beside the whole server's.
 const LOGS_SERVICE: &str = "opentelemetry.proto.collector.logs.v1.LogsService";
+/// Files that are open beside those of connections from outside: the queue's, the engine's, logs.
+const OTHER_FILES: u64 = 256;
 /// How long requests under way may take to finish once the daemon stops.
 const REQUESTS_GRACE: Duration = Duration::from_secs(5);
 /// How long the last frames may take to be committed.
@@ -61,6 +66,7 @@ const ENGINE_GRACE: Duration = Duration::from_secs(20);
 /// When a stage cannot start, or one stops by itself.
 pub fn run(config: Config) -> anyhow::Result<ExitCode> {
     memory::give_back();
+    raise_file_limit(&config);
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -68,36 +74,23 @@ pub fn run(config: Config) -> anyhow::Result<ExitCode> {
         .block_on(serve(Arc::new(config)))
 }
 
-/// The three listeners, bound before anything else is done.
-struct Listeners {
-    grpc: TcpListener,
-    http: TcpListener,
-    web: TcpListener,
-}
-
-impl Listeners {
-    async fn bind(config: &Config) -> anyhow::Result<Listeners> {
-        let listen = &config.listen;
-        Ok(Listeners {
-            grpc: bind("listen.otlp_grpc", listen.otlp_grpc).await?,
-            http: bind("listen.otlp_http", listen.otlp_http).await?,
-            web: bind("listen.web", listen.web).await?,
-        })
+/// Raises the limit of open files as far as this user may, so that it is not reached before that of
+/// connections.
+fn raise_file_limit(config: &Config) {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    if let Err(error) = setrlimit(Resource::Nofile, limit) {
+        warn!(%error, "could not raise the limit of open files");
     }
-
-    fn ports(&self) -> std::io::Result<Ports> {
-        Ok(Ports {
-            otlp_grpc: self.grpc.local_addr()?.port(),
-            otlp_http: self.http.local_addr()?.port(),
-            web: self.web.local_addr()?.port(),
-        })
+    let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    if files < config.limits.connections as u64 + OTHER_FILES {
+        warn!(
+            files,
+            connections = config.limits.connections,
+            "this user may open too few files for so many connections; lower `limits.connections` or raise the limit (`ulimit -n`)"
+        );
     }
-}
-
-async fn bind(key: &str, address: SocketAddr) -> anyhow::Result<TcpListener> {
-    TcpListener::bind(address).await.with_context(|| {
-        format!("could not listen on {address} (`{key}`); is another program using the port?")
-    })
 }
 
 /// The embedded engine, where it is used, and a client of the store.
@@ -140,7 +133,10 @@ async fn serve(config: Arc<Config>) -> anyhow::Result<ExitCode> {
         })
     };
     let (intake, committer) = Intake::new(&config, queue.clone(), ids, publish);
+    let stop = CancellationToken::new();
+    let server = Server::new(&config.limits, tls, stop.clone());
     let overview = Overview {
+        connections: server.places().clone(),
         started: Instant::now(),
         metrics: metrics.clone(),
         queue: queue.clone(),
@@ -157,10 +153,8 @@ async fn serve(config: Arc<Config>) -> anyhow::Result<ExitCode> {
     let mut writer = tokio::spawn(writer.run(drain.clone().cancelled_owned()));
     tokio::spawn(overview.clone().report());
 
-    let stop = CancellationToken::new();
     let (health, health_service) = tonic_health::server::health_reporter();
     report_health(&health, ServingStatus::Serving).await;
-    let server = Server::new(&config.limits, tls, stop.clone());
     let door = Door::new(Arc::clone(&config), intake.clone(), metrics, resends);
     let otlp = otlp_router(&door, health_service);
     let web = web_router(&config, &door, &overview, ports);
@@ -170,9 +164,13 @@ async fn serve(config: Arc<Config>) -> anyhow::Result<ExitCode> {
         web = %listeners.web.local_addr()?,
         "listening"
     );
-    tokio::spawn(server.clone().serve(listeners.grpc, otlp.clone()));
-    tokio::spawn(server.clone().serve(listeners.http, otlp));
-    tokio::spawn(server.clone().serve(listeners.web, web));
+    tokio::spawn(
+        server
+            .clone()
+            .serve(Port::Otlp, listeners.grpc, otlp.clone()),
+    );
+    tokio::spawn(server.clone().serve(Port::Otlp, listeners.http, otlp));
+    tokio::spawn(server.clone().serve(Port::Web, listeners.web, web));
     notify(&[NotifyState::Ready]);
     tokio::spawn(feed_watchdog());
 
@@ -251,8 +249,20 @@ async fn report_health(health: &HealthReporter, status: ServingStatus) {
 
 /// The routes of both OTLP ports: the receivers and the gRPC health service.
 fn otlp_router<H: Health>(door: &Door, health: HealthServer<H>) -> Router {
-    door.otlp_router()
+    let health = Router::new()
         .route_service("/grpc.health.v1.Health/{*method}", health)
+        .layer(map_response(blame_the_request));
+    door.otlp_router().merge(health)
+}
+
+/// The library calls it a fault of its own where it cannot decode a request for the health; it has no
+/// other such faults.
+async fn blame_the_request(mut response: Response) -> Response {
+    let status = response.headers_mut().get_mut("grpc-status");
+    if let Some(status) = status.filter(|status| *status == "13") {
+        *status = http::HeaderValue::from_static("3");
+    }
+    response
 }
 
 /// The routes of the web port: the page and the API for readers, the native JSON POST, metrics.
@@ -276,18 +286,24 @@ fn web_router(config: &Config, door: &Door, overview: &Overview, ports: Ports) -
         host_names: vec![host_name()],
     };
     let overview = overview.clone();
-    let otlp = door.clone();
+    let (otlp, otlp_method) = (door.clone(), door.clone());
     let unknown_path = move |request| async move {
         match otlp.unknown_path(request).await {
             Ok(answer) => answer,
             Err(request) => crate::api::unknown_path(&request).into_response(),
         }
     };
+    let unknown_method = move |request| async move {
+        match otlp_method.unknown_path(request).await {
+            Ok(answer) => answer,
+            Err(request) => crate::api::unknown_method(request.method()).into_response(),
+        }
+    };
     crate::api::router(ApiState::new(parts))
         .merge(door.web_router())
         .route("/metrics", get(move || overview.clone().metrics()))
         .fallback(unknown_path)
-        .method_not_allowed_fallback(crate::api::unknown_method)
+        .method_not_allowed_fallback(unknown_method)
 }
 
 fn meta(config: &Config, ports: Ports) -> Meta {

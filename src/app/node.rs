@@ -8,6 +8,7 @@ use tracing::warn;
 
 use crate::intake::MAX_NODE;
 use crate::queue::Queue;
+use crate::state_file;
 
 /// Longest wait for Redis at the start; the daemon must come up without it too.
 const LEASE_WITHIN: Duration = Duration::from_secs(3);
@@ -20,7 +21,7 @@ pub(super) async fn number(state_dir: &Path, queue: &Queue) -> u16 {
     let path = state_dir.join("node");
     let reason = match timeout(LEASE_WITHIN, redis.lease_node()).await {
         Ok(Ok(number)) => {
-            if let Err(error) = std::fs::write(&path, number.to_string()) {
+            if let Err(error) = state_file::replace(&path, number.to_string().as_bytes()) {
                 warn!(%error, path = %path.display(), "could not keep the node number");
             }
             return number;

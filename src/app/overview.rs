@@ -15,6 +15,7 @@ use crate::live::Hub;
 use crate::queue::Queue;
 use crate::queue::dead::DeadLetters;
 use crate::record::Receiver;
+use crate::server;
 use crate::store::{Reader, WriterStatus};
 use crate::telemetry::Metrics;
 use crate::telemetry::metrics::{self, Page};
@@ -34,6 +35,7 @@ pub(super) struct Overview {
     pub(super) reader: Reader,
     pub(super) dead: DeadLetters,
     pub(super) embedded: bool,
+    pub(super) connections: server::Places,
 }
 
 impl Overview {
@@ -71,12 +73,36 @@ impl Overview {
         .boxed()
     }
 
-    /// For `/readyz`.
-    pub(super) fn ready(&self) -> Result<(), String> {
-        match self.queue.last_error() {
-            Some(error) => Err(format!("the queue takes no records: {error}")),
-            None => Ok(()),
+    /// For `/readyz`: what is worth knowing although records are taken, or why none are.
+    pub(super) fn ready(&self) -> Result<Option<String>, String> {
+        if let Some(error) = self.queue.last_error() {
+            return Err(format!("the queue takes no records: {error}"));
         }
+        if self.intake.is_without_ids() {
+            return Err(
+                "no records are taken: `id-floor` in `state_dir` cannot be written; is the disk full?"
+                    .to_owned(),
+            );
+        }
+        Ok(self.spill_note())
+    }
+
+    /// Why frames go to the disk before they go to Redis, and how many wait there.
+    fn spill_note(&self) -> Option<String> {
+        let spill = self.spill()?;
+        let reason = spill.reason?;
+        let (stretches, lost) = self.queue.damaged();
+        let mut note = format!(
+            "records go to the disk until redis takes them: {reason}; {} records, {} bytes wait there",
+            spill.records, spill.bytes
+        );
+        if stretches > 0 {
+            let lost: u64 = lost.iter().sum();
+            note.push_str(&format!(
+                "; {stretches} stretches were damaged, {lost} records lost"
+            ));
+        }
+        Some(note)
     }
 
     /// Keeps the live view's ticks true.
@@ -122,6 +148,8 @@ impl Overview {
         let live = self.hub.stats();
         let mut page = Page::default();
         self.metrics.render(&mut page);
+        page.single(metrics::CONNECTIONS, self.connections.taken());
+        page.single(metrics::CONNECTION_LIMIT, self.connections.reached());
         page.single(metrics::IN_FLIGHT, self.intake.budget().used() as u64);
         page.by_receiver(metrics::QUEUE_RECORDS, depth.records);
         page.single(metrics::QUEUE_BYTES, depth.bytes);

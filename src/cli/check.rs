@@ -16,13 +16,14 @@ pub(super) struct CheckArgs {
 }
 
 pub(super) fn run(args: &CheckArgs, source: &ConfigArgs) -> anyhow::Result<ExitCode> {
-    let config = source.load()?;
+    let config = source.load_inspected()?;
     let mut out = std::io::stdout().lock();
     if args.print {
         out.write_all(config.to_yaml().as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     }
-    for warning in config.warnings() {
+    let missing = crate::app::missing(&config);
+    for warning in config.warnings().into_iter().chain(missing) {
         writeln!(out, "warning: {warning}")?;
     }
     let file = source

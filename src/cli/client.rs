@@ -15,8 +15,14 @@ use hyper_util::client::legacy::{self, Client as Pool};
 use hyper_util::rt::TokioExecutor;
 use prost::Message;
 
+use super::ConfigArgs;
+use super::address::{self, Door};
+use crate::causes;
 use crate::config::Secret;
 
+/// What is said of an address that is none.
+const NO_URL: &str =
+    "is not a URL; write http://HOST:PORT or https://HOST:PORT as --url or WATCHTOWER_URL";
 /// Longest time to connect, and to wait for an answer to begin.
 const PATIENCE: Duration = Duration::from_secs(30);
 const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
@@ -36,17 +42,19 @@ struct OtlpStatus {
 /// Where the daemon is that is asked.
 #[derive(Debug, Args)]
 pub(super) struct ServerArgs {
-    /// The daemon's web address
-    #[arg(long, env = "WATCHTOWER_URL", default_value = "http://127.0.0.1:4319")]
-    url: String,
+    /// The daemon's web address [default: as the configuration in use says, else
+    /// http://127.0.0.1:4319]
+    #[arg(long, env = "WATCHTOWER_URL")]
+    url: Option<String>,
     /// Read token, if the daemon asks for one
     #[arg(long, env = "WATCHTOWER_TOKEN", hide_env_values = true, value_parser = secret)]
     token: Option<Secret>,
 }
 
 impl ServerArgs {
-    pub(super) fn client(&self) -> anyhow::Result<Client> {
-        Client::new(&self.url, self.token.as_ref())
+    pub(super) fn client(&self, source: &ConfigArgs) -> anyhow::Result<Client> {
+        let url = address::url(self.url.as_deref(), source, Door::Web)?;
+        Client::new(&url, self.token.as_ref())
     }
 }
 
@@ -93,9 +101,9 @@ impl Client {
         let base = url.trim_end_matches('/').to_owned();
         let uri: Uri = base
             .parse()
-            .with_context(|| format!("--url {url} is not a URL"))?;
+            .with_context(|| format!("\"{url}\" {NO_URL}"))?;
         if !matches!(uri.scheme_str(), Some("http" | "https")) || uri.host().is_none() {
-            bail!("--url {url} is not a URL; write http://HOST:PORT or https://HOST:PORT");
+            bail!("\"{url}\" {NO_URL}");
         }
         let mut http = HttpConnector::new();
         http.enforce_http(false);
@@ -207,11 +215,14 @@ impl Client {
     }
 
     fn unreachable(&self, error: &legacy::Error) -> anyhow::Error {
-        let mut cause: &dyn std::error::Error = error;
-        while let Some(source) = cause.source() {
-            cause = source;
+        let mut cause: &(dyn std::error::Error + 'static) = error;
+        // The outer ones say only that it failed, the inner ones why.
+        if let Some(inner) = cause.source() {
+            cause = inner.source().unwrap_or(inner);
         }
+        let cause = causes::joined(cause);
         let hint = match error.is_connect() {
+            true if cause.contains("alert") => "; does the daemon have TLS, and is --url right?",
             true => "; is the daemon running, and is --url right?",
             false => "",
         };
@@ -225,7 +236,7 @@ pub(super) async fn read(response: Response<Incoming>) -> anyhow::Result<Bytes> 
     let whole = tokio::time::timeout(PATIENCE, body.collect()).await;
     match whole.context("the answer does not end")? {
         Ok(whole) => Ok(whole.to_bytes()),
-        Err(error) => bail!("the answer breaks off: {error}"),
+        Err(error) => bail!("the answer breaks off: {}", causes::joined(&*error)),
     }
 }
 

@@ -1,17 +1,20 @@
 //! The command line: what each command takes, and which code runs it.
 
+mod address;
 mod check;
 mod client;
 mod filter;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod line;
+mod manual;
 mod queue;
 mod search;
 mod send;
 mod sql;
 mod sse;
 mod tail;
+mod understood;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -64,6 +67,11 @@ impl ConfigArgs {
     fn load(&self) -> Result<Config, Faults> {
         config::load(self.file().as_deref(), &self.sets)
     }
+
+    /// As [`ConfigArgs::load`], for the daemon itself: the files that it names are looked at too.
+    fn load_inspected(&self) -> Result<Config, Faults> {
+        config::load_inspected(self.file().as_deref(), &self.sets, &crate::app::inspect)
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -84,6 +92,12 @@ enum Command {
     Schema,
     /// Send one log to a running daemon, to try it
     Send(send::SendArgs),
+    /// Print a completion script for a shell
+    #[command(hide = true)]
+    Completions(manual::CompletionsArgs),
+    /// Print the manual page, or that of a command, in roff
+    #[command(hide = true)]
+    Man(manual::ManArgs),
     /// Run the embedded ClickHouse engine; the daemon does this by itself
     #[command(hide = true)]
     Engine(crate::engine::ChildArgs),
@@ -97,12 +111,14 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     match cli.command.unwrap_or(Command::Serve) {
         Command::Serve => crate::app::run(start(&cli.config)?),
         Command::Check(args) => check::run(&args, &cli.config),
-        Command::Tail(args) => wait_for(tail::run(args)),
-        Command::Search(args) => wait_for(search::run(args)),
+        Command::Tail(args) => wait_for(tail::run(args, &cli.config)),
+        Command::Search(args) => wait_for(search::run(args, &cli.config)),
         Command::Sql(args) => wait_for(sql::run(args, cli.config.load()?)),
         Command::Queue(args) => wait_for(queue::run(args, cli.config.load()?)),
         Command::Schema => sql::schema(&cli.config.load()?),
-        Command::Send(args) => wait_for(send::run(args)),
+        Command::Send(args) => wait_for(send::run(args, &cli.config)),
+        Command::Completions(args) => manual::completions(&args),
+        Command::Man(args) => manual::page(&args),
         Command::Engine(args) => {
             crate::engine::run_child(&args)?;
             Ok(ExitCode::SUCCESS)
@@ -131,7 +147,7 @@ fn is_closed_pipe(error: &std::io::Error) -> bool {
 
 /// Loads the configuration of a daemon and begins its log.
 fn start(args: &ConfigArgs) -> anyhow::Result<Config> {
-    let config = args.load()?;
+    let config = args.load_inspected()?;
     crate::telemetry::logging::init(&config.log)?;
     for warning in config.warnings() {
         tracing::warn!("{warning}");
@@ -139,10 +155,16 @@ fn start(args: &ConfigArgs) -> anyhow::Result<Config> {
     Ok(config)
 }
 
+/// An error and its causes, for the person at the terminal.
+#[must_use]
+pub fn words(error: &anyhow::Error) -> String {
+    crate::causes::joined(error.as_ref())
+}
+
 /// The exit code of an error: 78 for a wrong configuration, 1 for anything else.
 #[must_use]
 pub fn exit_code(error: &anyhow::Error) -> ExitCode {
-    if error.is::<Faults>() {
+    if error.is::<Faults>() || error.is::<crate::server::TlsError>() {
         ExitCode::from(EXIT_CONFIG)
     } else {
         ExitCode::FAILURE

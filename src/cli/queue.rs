@@ -4,7 +4,6 @@
 //! is left a note, and whichever runs on that directory next puts the letter into the store.
 
 use std::io::Write;
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -13,9 +12,11 @@ use clap::{Args, Subcommand};
 use jiff::Timestamp;
 
 use super::{is_closed_pipe, say};
+use crate::causes::joined;
 use crate::config::{ByteSize, Config};
-use crate::frame::{Block, Frame, Row};
+use crate::frame::{Block, Row};
 use crate::queue::dead::{self, DeadLetters, Letter};
+use crate::queue::disk::{self, Waiting};
 use crate::queue::spill;
 
 /// How long `replay` waits for the daemon before it leaves the rest to it.
@@ -97,41 +98,66 @@ fn print(text: &str) -> anyhow::Result<ExitCode> {
 fn list(config: &Config, dead: &DeadLetters) -> anyhow::Result<String> {
     let mut text = String::new();
     for (what, dir) in [("queue", "queue"), ("spill", spill::DIR)] {
-        if let Some((files, bytes)) = segments(&config.state_dir.join(dir)) {
-            let size = ByteSize::bytes(bytes);
-            text.push_str(&format!("{what}: {files} segment files, {size}\n"));
+        let dir = config.state_dir.join(dir);
+        let waiting =
+            disk::waiting(&dir).with_context(|| format!("cannot look at {}", dir.display()))?;
+        if let Some(waiting) = waiting {
+            text.push_str(&format!("{what}: {}\n", told(&waiting)));
         }
     }
     let letters = dead.list()?;
     text.push_str(&format!("dead letters: {}\n", letters.len()));
     for letter in &letters {
         let at = Timestamp::from_millisecond(letter.buried_at).unwrap_or_default();
-        let records: u64 = letter.records.iter().sum();
+        let records = records_of(letter);
         let code = letter.reason.code.map(|code| format!("code {code}: "));
         text.push_str(&format!(
-            "{}  {at:.0}  {records} records, {}  {}{}\n",
+            "{}  {at:.0}  {}, {}  {}{}\n",
             letter.name,
+            counted(records, "record"),
             ByteSize::bytes(letter.bytes),
             code.unwrap_or_default(),
-            letter.reason.message.lines().next().unwrap_or_default()
+            letter.reason.message
         ));
     }
     Ok(text)
 }
 
-/// How many segment files a disk queue has, and their size; `None` where there is no such queue.
-fn segments(dir: &Path) -> Option<(usize, u64)> {
-    let files = std::fs::read_dir(dir).ok()?.flatten();
-    let segments = files.filter(|file| file.path().extension().is_some_and(|kind| kind == "seg"));
-    let sizes: Vec<u64> = segments
-        .filter_map(|file| Some(file.metadata().ok()?.len()))
-        .collect();
-    Some((sizes.len(), sizes.iter().sum()))
+/// All the records of a letter. Its description comes from a file that anybody may have changed.
+fn records_of(letter: &Letter) -> u64 {
+    letter.records.iter().copied().fold(0, u64::saturating_add)
+}
+
+fn counted(count: u64, what: &str) -> String {
+    match count {
+        1 => format!("1 {what}"),
+        _ => format!("{count} {what}s"),
+    }
+}
+
+fn told(waiting: &Waiting) -> String {
+    let unreadable = match waiting.unreadable {
+        0 => String::new(),
+        count => format!("; {} cannot be read", counted(count, "segment file")),
+    };
+    format!(
+        "{} in {} to be stored, {}; {} of {}{unreadable}",
+        counted(waiting.records, "record"),
+        counted(waiting.frames, "frame"),
+        ByteSize::bytes(waiting.bytes),
+        counted(waiting.segments, "segment file"),
+        ByteSize::bytes(waiting.file_bytes),
+    )
 }
 
 fn show(dead: &DeadLetters, name: &str) -> anyhow::Result<String> {
-    let Some(frame) = dead.read(name)? else {
-        bail!("there is no frame {name} among the dead letters; `watchtower queue ls` lists them");
+    let frame = dead.read(name);
+    let frame = frame.with_context(|| format!("dead letter {name} cannot be shown"))?;
+    let Some(frame) = frame else {
+        if dead.list()?.iter().any(|letter| letter.name == name) {
+            bail!("{name} holds no frame, and so no records to show");
+        }
+        bail!("there is no dead letter {name}; `watchtower queue ls` lists them");
     };
     let block = Block::decode(&frame)
         .context("the frame's records cannot be read; its bytes are beside its .json file")?;
@@ -164,13 +190,17 @@ fn line(row: &Row<'_>) -> String {
 async fn replay(dead: &DeadLetters, letters: &[Letter]) -> anyhow::Result<ExitCode> {
     let mut asked = Vec::new();
     for letter in letters {
-        let frame: Option<Frame> = dead.read(&letter.name)?;
-        if frame.is_none() {
-            say(&format!(
-                "{} holds no frame and cannot be replayed",
-                letter.name
-            ));
-            continue;
+        let name = &letter.name;
+        match dead.read(name) {
+            Ok(Some(_)) => {}
+            Ok(None) => {
+                say(&format!("{name} holds no frame and cannot be replayed"));
+                continue;
+            }
+            Err(error) => {
+                say(&format!("{name} cannot be replayed: {}", joined(&error)));
+                continue;
+            }
         }
         dead.ask_for_replay(&letter.name)?;
         asked.push(letter);
@@ -212,10 +242,9 @@ fn discard(dead: &DeadLetters, letters: &[Letter]) -> anyhow::Result<ExitCode> {
     let mut records = 0;
     for letter in letters {
         dead.remove(&letter.name)?;
-        records += letter.records.iter().sum::<u64>();
+        records = records_of(letter).saturating_add(records);
     }
-    print(&format!(
-        "{} dead letters with {records} records are gone\n",
-        letters.len()
-    ))
+    let count = counted(letters.len() as u64, "dead letter");
+    let records = counted(records, "record");
+    print(&format!("gone: {count} with {records}\n"))
 }

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -12,7 +12,9 @@ use serde_json::value::RawValue;
 use super::client::{self, ServerArgs};
 use super::filter::FilterArgs;
 use super::line::LineArgs;
-use super::{is_closed_pipe, say};
+use super::understood::Understood;
+use super::{ConfigArgs, is_closed_pipe, say};
+use crate::api::times;
 use crate::config::Period;
 
 /// Most records of one request; the API takes no more.
@@ -40,17 +42,27 @@ pub(super) struct SearchArgs {
 
 /// Reads a time, or a length of time before now.
 fn moment(text: &str) -> anyhow::Result<Timestamp> {
-    if let Ok(time) = text.parse() {
-        return Ok(time);
+    let out_of_range = || anyhow!("\"{text}\" is out of range; {}", times::RANGE);
+    match times::absolute(text) {
+        Ok(_) => return Ok(text.parse()?),
+        Err(times::Error::Range) => return Err(out_of_range()),
+        Err(times::Error::None) => {}
     }
     let ago: Period = text.parse().ok().with_context(|| {
         format!("\"{text}\" is neither a time such as 2026-07-30T12:00:00Z nor how long ago, such as 15m or 7d")
     })?;
-    Ok(Timestamp::now().checked_sub(ago.duration())?)
+    if ago.duration().is_zero() {
+        bail!("\"{text}\" is now; write how long ago, such as 15m or 7d");
+    }
+    let then = Timestamp::now().checked_sub(ago.duration()).ok();
+    then.filter(|then| *then >= Timestamp::UNIX_EPOCH)
+        .ok_or_else(out_of_range)
 }
 
 #[derive(Deserialize)]
 struct Page {
+    #[serde(default)]
+    q: Understood,
     records: Vec<Box<RawValue>>,
     #[serde(default)]
     next: Option<String>,
@@ -64,8 +76,8 @@ fn yes() -> bool {
     true
 }
 
-pub(super) async fn run(args: SearchArgs) -> anyhow::Result<ExitCode> {
-    let client = args.server.client()?;
+pub(super) async fn run(args: SearchArgs, source: &ConfigArgs) -> anyhow::Result<ExitCode> {
+    let client = args.server.client(source)?;
     let printer = args.line.printer();
     let limit = usize::try_from(args.limit)?;
     let mut query = args.filter.query();
@@ -83,6 +95,9 @@ pub(super) async fn run(args: SearchArgs) -> anyhow::Result<ExitCode> {
         let response = client.get("/api/logs", &query, &[]).await?;
         let page: Page = serde_json::from_slice(&client::read(response).await?)
             .with_context(|| format!("{} does not answer as a Watchtower", client.base()))?;
+        if found.is_empty() {
+            page.q.tell();
+        }
         if !page.complete {
             let back_to = page
                 .searched_to
@@ -123,6 +138,14 @@ mod tests {
         let then = moment("15m").unwrap();
         let ago = Timestamp::now().duration_since(then);
         assert!((900..905).contains(&ago.as_secs()), "{ago}");
+        for text in ["10000000d", "0001-01-01T00:00:00Z", "9999-12-31T00:00:00Z"] {
+            let error = moment(text).unwrap_err().to_string();
+            assert!(
+                error.contains("is out of range; times are from 1970"),
+                "{error}"
+            );
+        }
+        assert!(moment("0s").unwrap_err().to_string().contains("is now"));
         let error = moment("yesterday").unwrap_err().to_string();
         assert!(
             error.starts_with("\"yesterday\" is neither a time such as"),

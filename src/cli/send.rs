@@ -17,6 +17,8 @@ use opentelemetry_proto::tonic::resource::v1::Resource;
 use prost::Message;
 use tonic::transport::{ClientTlsConfig, Endpoint};
 
+use super::ConfigArgs;
+use super::address::{self, Door};
 use super::client::{Client, PROTOBUF, authorization, secret};
 use crate::config::Secret;
 use crate::record::Level;
@@ -57,8 +59,9 @@ pub(super) struct SendArgs {
     /// The door to send it through
     #[arg(long, value_enum, default_value = "json")]
     via: Via,
-    /// Where to send it [default: this machine, the usual port of the door]
-    #[arg(long)]
+    /// Where to send it [default: the door's address as the configuration in use says, else its usual
+    /// port on this machine]
+    #[arg(long, env = "WATCHTOWER_URL")]
     url: Option<String>,
     /// Ingest token, if the daemon asks for one
     #[arg(long, env = "WATCHTOWER_TOKEN", hide_env_values = true, value_parser = secret)]
@@ -79,16 +82,13 @@ fn attribute(text: &str) -> Result<(String, String), String> {
     }
 }
 
-pub(super) async fn run(args: SendArgs) -> anyhow::Result<ExitCode> {
-    let port = match args.via {
-        Via::Grpc => 4317,
-        Via::Http => 4318,
-        Via::Json => 4319,
+pub(super) async fn run(args: SendArgs, source: &ConfigArgs) -> anyhow::Result<ExitCode> {
+    let door = match args.via {
+        Via::Grpc => Door::Grpc,
+        Via::Http => Door::Http,
+        Via::Json => Door::Web,
     };
-    let url = args
-        .url
-        .clone()
-        .unwrap_or_else(|| format!("http://127.0.0.1:{port}"));
+    let url = address::url(args.url.as_deref(), source, door)?;
     let answer = match args.via {
         Via::Grpc => send_grpc(&args, &url).await?,
         Via::Http => send_http(&args, &url).await?,

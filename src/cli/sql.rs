@@ -20,11 +20,12 @@ pub(super) struct SqlArgs {
     #[arg(long, short)]
     format: Option<String>,
     /// Longest time for the query, in seconds
-    #[arg(long, default_value_t = 300)]
+    #[arg(long, default_value_t = 300, value_name = "SECONDS",
+          value_parser = clap::value_parser!(u64).range(1..=86_400))]
     timeout: u64,
 }
 
-/// Runs the query with a user that only reads, and prints what ClickHouse answers.
+/// Runs the query with a user that only reads, and prints what ClickHouse answers, as it comes.
 pub(super) async fn run(args: SqlArgs, config: Config) -> anyhow::Result<ExitCode> {
     let query = match args.query {
         Some(query) => query,
@@ -50,10 +51,17 @@ pub(super) async fn run(args: SqlArgs, config: Config) -> anyhow::Result<ExitCod
         ("default_format", format),
         ("database", config.store.database.as_str()),
     ];
-    let answer = client
-        .select(&query, &settings, &[], Duration::from_secs(args.timeout))
-        .await?;
-    match std::io::stdout().lock().write_all(&answer) {
+    let patience = Duration::from_secs(args.timeout);
+    let mut answer = client.stream(&query, &settings, patience)?;
+    let mut out = std::io::stdout().lock();
+    while let Some(piece) = answer.next().await? {
+        match out.write_all(&piece) {
+            // Who has enough closes the pipe; the query ends with the answer that is dropped.
+            Err(error) if is_closed_pipe(&error) => return Ok(ExitCode::SUCCESS),
+            written => written.context("could not print the answer")?,
+        }
+    }
+    match out.flush() {
         Err(error) if !is_closed_pipe(&error) => Err(error).context("could not print the answer"),
         _ => Ok(ExitCode::SUCCESS),
     }

@@ -15,7 +15,8 @@ use super::client::{Client, Refused, ServerArgs};
 use super::filter::FilterArgs;
 use super::line::{LineArgs, Printer};
 use super::sse::{Event, Parser};
-use super::{is_closed_pipe, say};
+use super::understood::Understood;
+use super::{ConfigArgs, is_closed_pipe, say, words};
 
 /// The daemon sends something every five seconds; after three of them the connection is dead.
 const SILENCE: Duration = Duration::from_secs(15);
@@ -32,10 +33,11 @@ pub(super) struct TailArgs {
     #[command(flatten)]
     line: LineArgs,
     /// Show so many earlier records first
-    #[arg(long, short = 'n', default_value_t = 20, value_name = "COUNT")]
+    #[arg(long, short = 'n', default_value_t = 20, value_name = "COUNT",
+          value_parser = clap::value_parser!(u32).range(..=5_000))]
     backlog: u32,
     /// Stop after so many records
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
 }
 
@@ -47,14 +49,15 @@ enum End {
     Done,
 }
 
-pub(super) async fn run(args: TailArgs) -> anyhow::Result<ExitCode> {
+pub(super) async fn run(args: TailArgs, source: &ConfigArgs) -> anyhow::Result<ExitCode> {
     let mut tail = Tail {
-        client: args.server.client()?,
+        client: args.server.client(source)?,
         query: args.filter.query(),
         printer: args.line.printer(),
         parser: Parser::default(),
         left: args.limit.unwrap_or(u64::MAX),
         connected: false,
+        told: false,
     };
     tail.query.push(("backlog", args.backlog.to_string()));
     let mut wait = FIRST_WAIT;
@@ -84,6 +87,8 @@ struct Tail {
     parser: Parser,
     left: u64,
     connected: bool,
+    /// How the query was understood was told.
+    told: bool,
 }
 
 impl Tail {
@@ -101,7 +106,7 @@ impl Tail {
             Ok(response) => response.into_body(),
             // Nobody who started it with a wrong address or token wants it to try for ever.
             Err(error) if !may_help(&error, self.parser.last_id.is_some()) => return Err(error),
-            Err(error) => return Ok(End::Again(format!("{error:#}"))),
+            Err(error) => return Ok(End::Again(words(&error))),
         };
         self.connected = true;
         loop {
@@ -144,7 +149,12 @@ impl Tail {
                     bye.reason
                 ))));
             }
-            // hello, tick, and what later versions add.
+            "hello" if !std::mem::replace(&mut self.told, true) => {
+                let hello: Hello = serde_json::from_str(&event.data).unwrap_or_default();
+                hello.q.tell();
+                None
+            }
+            // tick, and what later versions add.
             _ => None,
         };
         let Some(text) = text else { return Ok(None) };
@@ -187,6 +197,12 @@ fn may_help(error: &anyhow::Error, was_connected: bool) -> bool {
         Some(status) => status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error(),
         None => was_connected,
     }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Hello {
+    q: Understood,
 }
 
 /// What `skipped`, `gap` and `bye` carry.

@@ -5,12 +5,28 @@ use std::time::Duration;
 
 use super::{Ack, ByteSize, Config, Fsync, Period, QueueKind, Secret, redis_url};
 
-/// Settings that do not go together.
-pub(super) struct Conflict {
-    /// The keys that take part, the one to change first.
-    pub(super) keys: Vec<&'static str>,
-    /// What is wrong and what would be right.
-    pub(super) problem: String,
+/// Settings that do not go together, or one that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Conflict {
+    /// The keys that take part, the one to change first, each with what is wrong with it and what
+    /// would be right. Told is the first of them that somebody set.
+    pub(super) keys: Vec<(&'static str, String)>,
+}
+
+impl Conflict {
+    /// A key whose value cannot be used, and why.
+    #[must_use]
+    pub fn of(key: &'static str, problem: String) -> Self {
+        Self {
+            keys: vec![(key, problem)],
+        }
+    }
+
+    fn between(one: (&'static str, String), other: (&'static str, String)) -> Self {
+        Self {
+            keys: vec![one, other],
+        }
+    }
 }
 
 /// Longest `retention`: ClickHouse computes a row's end of life as a 32-bit time, which ends in 2106.
@@ -18,6 +34,8 @@ const MAX_RETENTION: Period = Period::days(18_250);
 /// A record older than `retention` on arrival loses its place in time; an hour is the least sense.
 const MIN_RETENTION: Period = Period::secs(3_600);
 /// More than enough for one insert, and far below where ClickHouse would balk.
+/// Times ahead are partitions, as those of the past are.
+const MAX_FUTURE: Period = MAX_RETENTION;
 const MAX_BATCH_ROWS: usize = 10_000_000;
 /// A frame's row count, and the memory it takes to build one.
 const MAX_FRAME_ROWS: usize = 1 << 20;
@@ -28,6 +46,8 @@ const MIN_ENGINE_MEMORY: ByteSize = ByteSize::mib(256);
 const SENDER_PATIENCE: Period = Period::secs(10);
 /// No wait of the daemon is meant to be longer; a greater value is a unit mistaken.
 const MAX_WAIT: Period = Period::secs(3_600);
+/// No browser remembers the answer to a preflight for longer.
+const MAX_REMEMBERED: Period = Period::days(1);
 
 /// Moves a password out of `queue.redis.url`, so that the URL can be printed and logged.
 pub(super) fn take_url_password(config: &mut Config) -> Vec<Conflict> {
@@ -40,16 +60,17 @@ pub(super) fn take_url_password(config: &mut Config) -> Vec<Conflict> {
         redis.password = password;
         return Vec::new();
     }
-    vec![Conflict {
-        keys: vec!["queue.redis.url", "queue.redis.password"],
-        problem: "the URL holds a password, and queue.redis.password is set too; keep one"
-            .to_owned(),
-    }]
+    let problem = "holds a password, and queue.redis.password is set too; keep one";
+    vec![Conflict::of("queue.redis.url", problem.to_owned())]
 }
 
 /// Every conflict there is.
 pub(super) fn conflicts(config: &Config) -> Vec<Conflict> {
     let mut found = Found(Vec::new());
+    let has_dir = !config.state_dir.as_os_str().is_empty();
+    found.unless(has_dir, "state_dir", || {
+        "is empty; write a directory such as /var/lib/watchtower".to_owned()
+    });
     ports(config, &mut found);
     auth_and_tls(config, &mut found);
     otlp_and_cors(config, &mut found);
@@ -63,39 +84,48 @@ pub(super) fn conflicts(config: &Config) -> Vec<Conflict> {
 struct Found(Vec<Conflict>);
 
 impl Found {
-    fn unless(&mut self, good: bool, keys: &[&'static str], problem: impl FnOnce() -> String) {
+    fn unless(&mut self, good: bool, key: &'static str, problem: impl FnOnce() -> String) {
         if !good {
-            self.0.push(Conflict {
-                keys: keys.to_vec(),
-                problem: problem(),
-            });
+            self.0.push(Conflict::of(key, problem()));
+        }
+    }
+
+    /// A conflict of two keys, told as it is seen from either.
+    fn unless_both(
+        &mut self,
+        good: bool,
+        one: (&'static str, String),
+        other: (&'static str, String),
+    ) {
+        if !good {
+            self.0.push(Conflict::between(one, other));
         }
     }
 
     fn number(&mut self, key: &'static str, value: usize, min: usize, max: usize) {
-        self.unless((min..=max).contains(&value), &[key], || {
+        self.unless((min..=max).contains(&value), key, || {
             format!("is {value}; write a number from {min} to {max}")
         });
     }
 
     fn wait(&mut self, key: &'static str, value: Period) {
         let good = value.duration() > Duration::ZERO && value <= MAX_WAIT;
-        self.unless(good, &[key], || {
+        self.unless(good, key, || {
             format!("is {value}; write a time over 0 and up to {MAX_WAIT}")
         });
     }
 
     fn at_least(&mut self, key: &'static str, value: ByteSize, min: ByteSize) {
-        self.unless(value >= min, &[key], || {
+        self.unless(value >= min, key, || {
             format!("is {value}; write at least {min}")
         });
     }
 
     /// The second key's value bounds the first's.
     fn within(&mut self, key: &'static str, value: ByteSize, by: &'static str, bound: ByteSize) {
-        self.unless(value <= bound, &[key, by], || {
-            format!("is {value}, over {by} which is {bound}; lower it, or raise {by}")
-        });
+        let over = format!("is {value}, over {by} which is {bound}; lower it, or raise {by}");
+        let under = format!("is {bound}, under {key} which is {value}; raise it, or lower {key}");
+        self.unless_both(value <= bound, (key, over), (by, under));
     }
 }
 
@@ -108,9 +138,14 @@ fn ports(config: &Config, found: &mut Found) {
     ];
     for (index, (key, address)) in all.iter().enumerate() {
         for (other_key, other) in all.iter().take(index) {
-            found.unless(!overlap(*address, *other), &[*key, *other_key], || {
+            let clash = |address, other_key, other| {
                 format!("is {address}, and {other_key} is {other}; give each its own port")
-            });
+            };
+            found.unless_both(
+                !overlap(*address, *other),
+                (*key, clash(address, *other_key, other)),
+                (*other_key, clash(other, *key, address)),
+            );
         }
     }
 }
@@ -128,46 +163,48 @@ fn auth_and_tls(config: &Config, found: &mut Found) {
         ("auth.read_tokens", &config.auth.read_tokens),
     ];
     for (key, tokens) in tokens {
-        found.unless(!tokens.iter().any(Secret::is_empty), &[key], || {
+        found.unless(!tokens.iter().any(Secret::is_empty), key, || {
             "holds an empty token; write the token, or remove the line".to_owned()
         });
         // What cannot stand in a header could never be sent.
         let sendable = |token: &Secret| token.expose().bytes().all(|byte| byte.is_ascii_graphic());
-        found.unless(tokens.iter().all(sendable), &[key], || {
+        found.unless(tokens.iter().all(sendable), key, || {
             "holds a token that no header can carry; use letters, digits and signs without blanks".to_owned()
         });
     }
     let tls = &config.tls;
     found.unless(
         tls.cert_file.is_none() || tls.key_file.is_some(),
-        &["tls.cert_file"],
+        "tls.cert_file",
         || "needs tls.key_file too; set both, or neither".to_owned(),
     );
     found.unless(
         tls.key_file.is_none() || tls.cert_file.is_some(),
-        &["tls.key_file"],
+        "tls.key_file",
         || "needs tls.cert_file too; set both, or neither".to_owned(),
     );
 }
 
 fn otlp_and_cors(config: &Config, found: &mut Found) {
-    found.unless(config.otlp.path_is_good(), &["otlp.path"], || {
-        format!(
-            "is \"{}\"; write a path such as /v1/logs, without a slash at its end",
-            config.otlp.path
-        )
-    });
+    if let Err(problem) = config.otlp.check_path() {
+        found.unless(false, "otlp.path", || {
+            format!("is \"{}\"; {problem}", config.otlp.path)
+        });
+    }
     let cors = &config.cors;
+    found.unless(cors.max_age <= MAX_REMEMBERED, "cors.max_age", || {
+        format!("is {}; write at most {MAX_REMEMBERED}", cors.max_age)
+    });
     let is_origin = |origin: &String| {
         let host = origin.split_once("://").map(|(_, host)| host);
         let whole = host.is_some_and(|host| !host.trim_end_matches('/').contains('/'));
         (whole || origin == "*") && origin.matches('*').count() <= 1
     };
-    found.unless(cors.origins.iter().all(is_origin), &["cors.origins"], || {
+    found.unless(cors.origins.iter().all(is_origin), "cors.origins", || {
         "holds what is not an origin; write scheme and host, such as https://app.example.com, with at most one *".to_owned()
     });
     let is_name = |name: &String| http::HeaderName::from_bytes(name.as_bytes()).is_ok();
-    found.unless(cors.headers.iter().all(is_name), &["cors.headers"], || {
+    found.unless(cors.headers.iter().all(is_name), "cors.headers", || {
         "holds what is not the name of a header; write names such as x-api-key".to_owned()
     });
 }
@@ -186,6 +223,12 @@ fn limits(config: &Config, found: &mut Found) {
     found.at_least("limits.value", limits.value, ByteSize::bytes(64));
     found.within("limits.value", limits.value, "limits.body", limits.body);
     found.number("limits.attributes", limits.attributes, 1, 65_536);
+    found.unless(limits.future <= MAX_FUTURE, "limits.future", || {
+        format!(
+            "is {}; write at most {MAX_FUTURE}, as every day is a partition",
+            limits.future
+        )
+    });
     found.number("limits.connections", limits.connections, 1, 1_000_000);
     found.number("limits.streams", limits.streams as usize, 1, 1_000_000);
     found.wait("limits.header_timeout", limits.header_timeout);
@@ -201,7 +244,7 @@ fn limits(config: &Config, found: &mut Found) {
     );
     found.unless(
         intake.frame_bytes <= MAX_FRAME,
-        &["intake.frame_bytes"],
+        "intake.frame_bytes",
         || format!("is {}; write at most {MAX_FRAME}", intake.frame_bytes),
     );
     found.within(
@@ -236,40 +279,54 @@ fn queue(config: &Config, found: &mut Found) {
     );
     // The segment that is read and the one that is written are always there.
     let two = ByteSize::bytes(disk.segment_bytes.as_u64().saturating_mul(2));
-    found.unless(
-        disk.max_bytes >= two,
-        &["queue.disk.max_bytes", "queue.disk.segment_bytes"],
-        || format!("is {}; write at least two segments, {two}", disk.max_bytes),
+    let (most, segment) = (disk.max_bytes, disk.segment_bytes);
+    found.unless_both(
+        most >= two,
+        (
+            "queue.disk.max_bytes",
+            format!("is {most}; write at least two segments, {two}"),
+        ),
+        (
+            "queue.disk.segment_bytes",
+            format!("is {segment}; write at most half of queue.disk.max_bytes, which is {most}"),
+        ),
     );
     if let Fsync::Interval(period) = disk.fsync {
         let good = period.duration() > Duration::ZERO && period <= MAX_WAIT;
-        found.unless(good, &["queue.disk.fsync"], || {
+        found.unless(good, "queue.disk.fsync", || {
             format!("is {period}; write always, never, or a time over 0 and up to {MAX_WAIT}")
         });
     }
     let redis = &config.queue.redis;
     if let Err(problem) = redis_url::check(&redis.url) {
-        found.unless(false, &["queue.redis.url"], || problem);
+        found.unless(false, "queue.redis.url", || problem);
     }
-    found.unless(!redis.prefix.is_empty(), &["queue.redis.prefix"], || {
+    found.unless(!redis.prefix.is_empty(), "queue.redis.prefix", || {
         "is empty; write a prefix in braces, such as \"{watchtower}\"".to_owned()
     });
     found.wait("queue.redis.timeout", redis.timeout);
     found.wait("queue.redis.lease", redis.lease);
-    found.unless(redis.lease > redis.timeout, &["queue.redis.lease", "queue.redis.timeout"], || {
-        format!(
-            "is {}; write more than queue.redis.timeout, which is {}, or one slow answer loses the lease",
-            redis.lease, redis.timeout
-        )
-    });
+    let (lease, patience) = (redis.lease, redis.timeout);
+    let why = "or one slow answer loses the lease";
+    found.unless_both(
+        lease > patience,
+        (
+            "queue.redis.lease",
+            format!("is {lease}; write more than queue.redis.timeout, which is {patience}, {why}"),
+        ),
+        (
+            "queue.redis.timeout",
+            format!("is {patience}; write less than queue.redis.lease, which is {lease}, {why}"),
+        ),
+    );
 }
 
 fn store_and_engine(config: &Config, found: &mut Found) {
     let store = &config.store;
     if let Some(Err(problem)) = store.url.as_deref().map(store_url) {
-        found.unless(false, &["store.url"], || problem.to_owned());
+        found.unless(false, "store.url", || problem.to_owned());
     }
-    found.unless(!store.user.is_empty(), &["store.user"], || {
+    found.unless(!store.user.is_empty(), "store.user", || {
         "is empty; write the user's name, which is usually `default`".to_owned()
     });
     let mut letters = store.database.chars();
@@ -277,7 +334,7 @@ fn store_and_engine(config: &Config, found: &mut Found) {
         .next()
         .is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
         && letters.all(|c| c.is_ascii_alphanumeric() || c == '_');
-    found.unless(is_name, &["store.database"], || {
+    found.unless(is_name, "store.database", || {
         format!(
             "is \"{}\"; write a name of letters, digits and _",
             store.database
@@ -289,15 +346,13 @@ fn store_and_engine(config: &Config, found: &mut Found) {
         store.batch_bytes,
         ByteSize::bytes(1 << 10),
     );
-    found.unless(
-        store.batch_delay <= MAX_WAIT,
-        &["store.batch_delay"],
-        || format!("is {}; write at most {MAX_WAIT}", store.batch_delay),
-    );
+    found.unless(store.batch_delay <= MAX_WAIT, "store.batch_delay", || {
+        format!("is {}; write at most {MAX_WAIT}", store.batch_delay)
+    });
     found.wait("store.insert_timeout", store.insert_timeout);
     found.at_least("engine.memory", config.engine.memory, MIN_ENGINE_MEMORY);
     let good = (MIN_RETENTION..=MAX_RETENTION).contains(&config.retention);
-    found.unless(good, &["retention"], || {
+    found.unless(good, "retention", || {
         format!(
             "is {}; write a time from {MIN_RETENTION} to {MAX_RETENTION}",
             config.retention
@@ -337,20 +392,25 @@ fn live_and_log(config: &Config, found: &mut Found) {
         1,
         10_000,
     );
-    found.unless(
-        live.viewers_per_address <= live.viewers,
-        &["live.viewers_per_address", "live.viewers"],
-        || {
+    let (each, all) = (live.viewers_per_address, live.viewers);
+    found.unless_both(
+        each <= all,
+        (
+            "live.viewers_per_address",
+            format!("is {each}, over live.viewers which is {all}; lower it, or raise live.viewers"),
+        ),
+        (
+            "live.viewers",
             format!(
-                "is {}, over live.viewers which is {}",
-                live.viewers_per_address, live.viewers
-            )
-        },
+                "is {all}, under live.viewers_per_address which is {each}; raise it, or lower \
+                 live.viewers_per_address"
+            ),
+        ),
     );
     found.at_least("live.ring", live.ring, ByteSize::mib(1));
     found.at_least("live.buffer", live.buffer, ByteSize::bytes(64 << 10));
     if let Err(error) = crate::telemetry::logging::parse_filter(&config.log.level) {
-        found.unless(false, &["log.level"], || error.to_string());
+        found.unless(false, "log.level", || error.to_string());
     }
 }
 

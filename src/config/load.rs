@@ -12,7 +12,7 @@ use serde_yaml::{Mapping, Value};
 use super::expand::{self, Env};
 use super::schema::{Kind, Schema, join};
 use super::tree::{self, Node, Position};
-use super::{Config, Fault, Faults, Origin, checks};
+use super::{Config, Conflict, Fault, Faults, Origin, checks};
 
 /// Largest file that is read; a configuration is a few kilobytes.
 const MAX_FILE_BYTES: u64 = 1 << 20;
@@ -35,7 +35,50 @@ pub fn find_file(asked: Option<&Path>) -> Option<PathBuf> {
 /// # Errors
 /// Everything that is wrong, at once.
 pub fn load(path: Option<&Path>, sets: &[String]) -> Result<Config, Faults> {
-    load_with(path, sets, &|name| std::env::var(name).ok())
+    load_with(path, sets, &variable)
+}
+
+/// As [`load`], and has `inspect` look at what the settings name, such as files: what it finds is told
+/// with the rest, by the line of the key.
+///
+/// # Errors
+/// Everything that is wrong, at once.
+pub fn load_inspected(
+    path: Option<&Path>,
+    sets: &[String],
+    inspect: &dyn Fn(&Config) -> Vec<Conflict>,
+) -> Result<Config, Faults> {
+    let mut loader = Loader::new(path, &variable);
+    loader.read_file();
+    loader.read_flags(sets);
+    loader.finish(inspect)
+}
+
+/// As [`load`], for somebody who needs a few sections only: what is wrong in the others, such as a
+/// secret that only the daemon may read, does not matter, and they may be at their defaults.
+///
+/// # Errors
+/// What is wrong in those sections, and a file that cannot be read.
+pub fn load_sections(
+    path: Option<&Path>,
+    sets: &[String],
+    sections: &[&str],
+) -> Result<Config, Faults> {
+    let mut loader = Loader::new(path, &variable);
+    loader.read_file();
+    loader.read_flags(sets);
+    let matters = |fault: &Fault| {
+        let section = fault.key.split('.').next().unwrap_or_default();
+        section.is_empty() || sections.contains(&section)
+    };
+    loader.faults.retain(matters);
+    let config = loader.lay_together();
+    Faults::check(loader.faults)?;
+    config
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
 }
 
 /// As [`load`], with `text` for what the file at `path` holds and `env` for the environment.
@@ -50,7 +93,8 @@ pub fn load_text(
 ) -> Result<Config, Faults> {
     let mut loader = Loader::new(Some(path), env);
     loader.read_text(text);
-    loader.lay_over(sets)
+    loader.read_flags(sets);
+    loader.finish(&|_| Vec::new())
 }
 
 pub(super) fn load_with(
@@ -60,27 +104,28 @@ pub(super) fn load_with(
 ) -> Result<Config, Faults> {
     let mut loader = Loader::new(path, env);
     loader.read_file();
-    loader.lay_over(sets)
+    loader.read_flags(sets);
+    loader.finish(&|_| Vec::new())
 }
 
 /// A value and where it stands.
-struct Setting {
+pub(super) struct Setting {
     value: Value,
     place: Place,
 }
 
 #[derive(Clone)]
-enum Place {
+pub(super) enum Place {
     File(Position),
     Flag,
 }
 
-struct Loader<'a> {
-    schema: Schema,
+pub(super) struct Loader<'a> {
+    pub(super) schema: Schema,
     env: Env<'a>,
     path: Option<&'a Path>,
     text: String,
-    settings: BTreeMap<String, Setting>,
+    pub(super) settings: BTreeMap<String, Setting>,
     faults: Vec<Fault>,
 }
 
@@ -184,7 +229,7 @@ impl<'a> Loader<'a> {
         }
     }
 
-    fn names(&self, section: &str) -> String {
+    pub(super) fn names(&self, section: &str) -> String {
         let keys = self
             .schema
             .keys()
@@ -192,53 +237,8 @@ impl<'a> Loader<'a> {
         keys.collect::<Vec<_>>().join(", ")
     }
 
-    /// Takes `key.path=value`. What follows the `=` is the value as it stands: the shell has already
-    /// had its way with it.
-    fn read_flag(&mut self, set: &str) {
-        let Some((key, text)) = set.split_once('=') else {
-            let problem = "expected key.path=value, such as `retention=7d`".to_owned();
-            return self.fault(set, &Place::Flag, problem);
-        };
-        let key = key.trim();
-        let Some(kind) = self.schema.kind(key).cloned() else {
-            let near = self.schema.nearest_key(key);
-            let problem = match near {
-                _ if self.schema.is_section(key) => {
-                    format!("is a section; set one of its keys: {}", self.names(key))
-                }
-                Some(near) => format!("unknown key; did you mean `{near}`?"),
-                None => {
-                    let (section, name) = key.rsplit_once('.').unwrap_or(("", key));
-                    let section = if self.schema.is_section(section) {
-                        section
-                    } else {
-                        ""
-                    };
-                    format!("unknown key; {}", self.schema.hint(section, name))
-                }
-            };
-            return self.fault(key, &Place::Flag, problem);
-        };
-        let node = match kind {
-            Kind::List if text.is_empty() => Node::Seq(Vec::new()),
-            Kind::List => Node::Seq(
-                text.split(',')
-                    .map(|item| Node::Scalar(item.to_owned()))
-                    .collect(),
-            ),
-            Kind::Number(_) | Kind::Switch | Kind::Optional | Kind::Text => {
-                Node::Scalar(text.to_owned())
-            }
-        };
-        match value_of(&kind, &node, &|text| Ok(text.to_owned())) {
-            Ok(Some(value)) => self.set(key.to_owned(), value, Place::Flag),
-            Ok(None) => drop(self.settings.remove(key)),
-            Err(problem) => self.fault(key, &Place::Flag, problem),
-        }
-    }
-
     /// Tries a value by itself and keeps it if it is good. A later one takes an earlier one's place.
-    fn set(&mut self, key: String, value: Value, place: Place) {
+    pub(super) fn set(&mut self, key: String, value: Value, place: Place) {
         let mut alone = Mapping::new();
         put(&mut alone, &key, value.clone());
         match serde_yaml::from_value::<Config>(Value::Mapping(alone)) {
@@ -255,7 +255,7 @@ impl<'a> Loader<'a> {
         }
     }
 
-    fn fault(&mut self, key: &str, place: &Place, problem: String) {
+    pub(super) fn fault(&mut self, key: &str, place: &Place, problem: String) {
         let origin = self.origin(place);
         self.faults.push(Fault {
             origin,
@@ -274,14 +274,7 @@ impl<'a> Loader<'a> {
         }
     }
 
-    fn lay_over(mut self, sets: &[String]) -> Result<Config, Faults> {
-        for set in sets {
-            self.read_flag(set);
-        }
-        self.finish()
-    }
-
-    fn finish(mut self) -> Result<Config, Faults> {
+    fn lay_together(&self) -> Result<Config, Faults> {
         let mut whole = Mapping::new();
         for (key, setting) in &self.settings {
             put(&mut whole, key, setting.value.clone());
@@ -294,25 +287,28 @@ impl<'a> Loader<'a> {
             // systemd's StateDirectory=; several are separated by colons.
             config.state_dir = PathBuf::from(dir.split(':').next().unwrap_or(&dir));
         }
+        Ok(config)
+    }
+
+    fn finish(mut self, inspect: &dyn Fn(&Config) -> Vec<Conflict>) -> Result<Config, Faults> {
+        let mut config = self.lay_together()?;
         let mut conflicts = checks::take_url_password(&mut config);
         conflicts.extend(checks::conflicts(&config));
+        conflicts.extend(inspect(&config));
         // A conflict with a key that is itself at fault would only be noise.
         let at_fault = |key: &str| self.faults.iter().any(|fault| fault.key == key);
-        conflicts.retain(|conflict| !conflict.keys.iter().any(|key| at_fault(key)));
-        for conflict in conflicts {
-            let place = conflict
-                .keys
+        conflicts.retain(|conflict| !conflict.keys.iter().any(|(key, _)| at_fault(key)));
+        for Conflict { mut keys } in conflicts {
+            let set = keys
                 .iter()
-                .find_map(|key| Some((*key, self.settings.get(*key)?)));
-            let origin = place.map_or(Origin::Default, |(_, setting)| self.origin(&setting.place));
-            let key = place.map_or(
-                conflict.keys.first().copied().unwrap_or_default(),
-                |(key, _)| key,
-            );
+                .position(|(key, _)| self.settings.contains_key(*key));
+            let (key, problem) = keys.swap_remove(set.unwrap_or_default());
+            let setting = self.settings.get(key);
+            let origin = setting.map_or(Origin::Default, |setting| self.origin(&setting.place));
             self.faults.push(Fault {
                 origin,
                 key: key.to_owned(),
-                problem: conflict.problem,
+                problem,
             });
         }
         Faults::check(self.faults)?;
@@ -338,7 +334,7 @@ fn read(path: &Path) -> Result<String, String> {
 }
 
 /// A node as the value of a key of this kind; `None` where it is as good as left out.
-fn value_of(
+pub(super) fn value_of(
     kind: &Kind,
     node: &Node,
     expand: &dyn Fn(&str) -> Result<String, expand::Error>,
@@ -346,7 +342,12 @@ fn value_of(
     let value = to_value(node, expand)?;
     match (kind, &value) {
         (Kind::Optional, Value::String(text)) if text.is_empty() => Ok(None),
-        (Kind::Optional | Kind::List, Value::Null) => Ok(None),
+        (Kind::Optional, Value::Null) => Ok(None),
+        // Left empty by mistake, as by a comment before each element, a list of tokens would open the
+        // door to everybody.
+        (Kind::List, Value::Null) => {
+            Err("has no elements; write [] if there are to be none, or remove the line".to_owned())
+        }
         (_, Value::Null) => Err("has no value; write one, or remove the line".to_owned()),
         (Kind::List, Value::Sequence(_)) => Ok(Some(value)),
         (Kind::List, _) => {

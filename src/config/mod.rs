@@ -6,6 +6,7 @@
 mod checks;
 mod expand;
 mod fault;
+mod flag;
 mod load;
 mod otlp;
 mod redis_url;
@@ -15,8 +16,9 @@ mod sections;
 mod tree;
 mod units;
 
+pub use checks::Conflict;
 pub use fault::{Fault, Faults, Origin};
-pub use load::{find_file, load, load_text};
+pub use load::{find_file, load, load_inspected, load_sections, load_text};
 pub use otlp::{Cors, Digits, Levels, OtherSignals, Otlp};
 pub use secret::Secret;
 pub use sections::*;
@@ -40,5 +42,7 @@ impl Config {
     }
 }
 
+#[cfg(test)]
+mod reference;
 #[cfg(test)]
 mod tests;

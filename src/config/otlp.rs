@@ -34,17 +34,34 @@ impl Default for Otlp {
 }
 
 impl Otlp {
-    /// Whether `path` is one that a router can serve beside its own.
-    pub(super) fn path_is_good(&self) -> bool {
+    /// Checks that `path` is one that a router can serve beside its own.
+    ///
+    /// # Errors
+    /// What to write instead.
+    pub(super) fn check_path(&self) -> Result<(), &'static str> {
+        let path = self.path.as_str();
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.~".contains(&byte);
-        self.path.len() > 1
-            && self.path.starts_with('/')
-            && !self.path.ends_with('/')
-            && !self.path.contains("//")
-            && !["/opentelemetry.", "/grpc."]
-                .iter()
-                .any(|taken| self.path.starts_with(taken))
-            && self.path.bytes().all(plain)
+        let is_dots = |name: &str| name == "." || name == "..";
+        if path.len() < 2
+            || !path.starts_with('/')
+            || path.ends_with('/')
+            || path.contains("//")
+            || path.split('/').any(is_dots)
+            || !path.bytes().all(plain)
+        {
+            return Err("write a path such as /v1/logs, without a slash at its end");
+        }
+        let others = ["/v1/traces", "/v1/metrics", "/v1development/profiles"];
+        if others.iter().any(|other| path.ends_with(other)) {
+            return Err("senders use that path for another signal; write one such as /v1/logs");
+        }
+        if ["/opentelemetry.", "/grpc."]
+            .iter()
+            .any(|taken| path.starts_with(taken))
+        {
+            return Err("gRPC calls have that path; write one such as /v1/logs");
+        }
+        Ok(())
     }
 }
 
@@ -156,13 +173,17 @@ mod tests {
             ("/v1/logs/", false),
             ("/v1//logs", false),
             ("/v1/{logs}", false),
+            ("/v1/../logs", false),
+            ("/v1/traces", false),
+            ("/otlp/v1/metrics", false),
+            ("/v1development/profiles", false),
             ("/grpc.health.v1.Health/Check", false),
         ] {
             let otlp = Otlp {
                 path: path.to_owned(),
                 ..Otlp::default()
             };
-            assert_eq!(otlp.path_is_good(), good, "{path}");
+            assert_eq!(otlp.check_path().is_ok(), good, "{path}");
         }
     }
 }

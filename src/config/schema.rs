@@ -15,6 +15,8 @@ pub(super) enum Kind {
     List,
     /// Anything that may be left out.
     Optional,
+    /// Text that is empty where nobody sets it: a password.
+    Blank,
     /// Any other single value.
     Text,
 }
@@ -50,6 +52,7 @@ impl Schema {
             Value::Bool(_) => Kind::Switch,
             Value::Sequence(_) => Kind::List,
             Value::Null => Kind::Optional,
+            Value::String(text) if text.is_empty() => Kind::Blank,
             _ => Kind::Text,
         };
         self.keys.push((path.to_owned(), kind));

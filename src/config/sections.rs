@@ -149,6 +149,10 @@ pub struct Limits {
     pub value: ByteSize,
     /// Most attributes kept of one record; what is beyond is cut and marked.
     pub attributes: usize,
+    /// How far ahead of its receipt a record may be dated; one further ahead is stored under the time
+    /// of receipt and keeps its own in an attribute. Every day is a partition of the table, so that a
+    /// client which makes up its times could otherwise open tens of thousands of them.
+    pub future: Period,
     /// Open connections over all listeners. Beyond it new ones wait to be accepted.
     pub connections: usize,
     /// Requests that one HTTP/2 connection may have under way.
@@ -156,8 +160,7 @@ pub struct Limits {
     /// Time a client has to send a request's headers, counted from the end of the one before: an idle
     /// HTTP/1.1 connection is closed after it.
     pub header_timeout: Period,
-    /// Longest pause in a request's body. On the whole it must come at 4 KiB a second, with this much
-    /// time on top.
+    /// Longest pause in a request's body. Over any such time it must come at 4 KiB a second.
     pub body_timeout: Period,
     /// Longest wait for the queue before a sender is told to come back.
     pub commit_timeout: Period,
@@ -171,6 +174,7 @@ impl Default for Limits {
             message: ByteSize::mib(1),
             value: ByteSize::bytes(64 << 10),
             attributes: 512,
+            future: Period::days(365),
             connections: 4096,
             streams: 1024,
             header_timeout: Period::secs(30),

@@ -156,6 +156,42 @@ fn flags_win_over_the_file_and_later_flags_over_earlier() {
     assert_eq!(config.queue.kind, QueueKind::Redis);
     assert_eq!(config.auth.read_tokens.len(), 2);
     assert_eq!(config.store.password.expose(), "${CH}");
+    let open = load_text("auth: {read_tokens: [a]}", &["auth.read_tokens=[]"]).unwrap();
+    assert_eq!(open.auth.read_tokens, []);
+}
+
+#[test]
+fn whoever_needs_a_section_is_not_kept_by_faults_in_others() {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    let load = |file: &tempfile::NamedTempFile| load_sections(Some(file.path()), &[], &["listen"]);
+    file.write_all(
+        b"auth: {read_tokens: [{file: /no/such}]}\nlisten: {web: '127.0.0.1:9'}\nx: 1\n",
+    )
+    .unwrap();
+    assert_eq!(load(&file).unwrap().listen.web.port(), 9);
+    file.write_all(b"retention: 1\nlog: {level: loud}\n")
+        .unwrap();
+    assert_eq!(load(&file).unwrap().listen.web.port(), 9);
+    file.write_all(b"listen: {web: here}\n").unwrap();
+    let faults = load(&file).unwrap_err().to_string();
+    assert!(faults.contains(":6: listen: is given twice"), "{faults}");
+}
+
+#[test]
+fn what_an_inspection_finds_is_told_by_the_line_of_its_key() {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(b"retention: 1d\nengine:\n  library: /no/such\nlog: {level: loud}\n")
+        .unwrap();
+    let found = |config: &Config| {
+        assert_eq!(config.retention, Period::days(1));
+        vec![Conflict::of("engine.library", "is not there".to_owned())]
+    };
+    let faults = load_inspected(Some(file.path()), &[], &found).unwrap_err();
+    let faults: Vec<_> = faults.iter().map(ToString::to_string).collect();
+    let path = file.path().display();
+    assert_eq!(faults.len(), 2);
+    assert_eq!(faults[0], format!("{path}:3: engine.library: is not there"));
+    assert!(faults[1].starts_with(&format!("{path}:4: log.level: \"loud\"")));
 }
 
 #[test]
@@ -181,7 +217,7 @@ fn a_password_in_the_redis_url_is_moved_out_of_it() {
     assert_eq!(
         faults("queue:\n  redis:\n    url: redis://:a@h\n    password: b\n"),
         [
-            "wt.yaml:3: queue.redis.url: the URL holds a password, and queue.redis.password is set too; keep one"
+            "wt.yaml:3: queue.redis.url: holds a password, and queue.redis.password is set too; keep one"
         ]
     );
 }
@@ -275,6 +311,10 @@ fn a_wrong_unit_or_shape_is_refused_with_what_to_write() {
             "auth.read_tokens: holds an empty token; write the token, or remove the line",
         ),
         (
+            "auth: {ingest_tokens: }",
+            "auth.ingest_tokens: has no elements; write [] if there are to be none, or remove the line",
+        ),
+        (
             "auth: {read_tokens: [{file: /no/such}]}",
             "auth.read_tokens: cannot read /no/such: No such file or directory (os error 2); make it readable for \
              the user the daemon runs as",
@@ -327,7 +367,43 @@ fn settings_that_do_not_go_together_are_refused() {
         ),
         (
             "limits: {in_flight: 32MiB}",
-            ":1: limits.in_flight: is 64MiB, over limits.in_flight which is 32MiB; lower it, or raise limits.in_flight",
+            ":1: limits.in_flight: is 32MiB, under limits.body which is 64MiB; raise it, or lower limits.body",
+        ),
+        (
+            "limits: {body: 1GiB, in_flight: 512MiB}",
+            ":1: limits.body: is 1GiB, over limits.in_flight which is 512MiB; lower it, or raise limits.in_flight",
+        ),
+        (
+            "queue: {disk: {segment_bytes: 6GiB}}",
+            ":1: queue.disk.segment_bytes: is 6GiB; write at most half of queue.disk.max_bytes, which is 10GiB",
+        ),
+        (
+            "queue: {disk: {segment_bytes: 4MiB}}",
+            ":1: queue.disk.segment_bytes: is 4MiB, under intake.frame_bytes which is 8MiB; raise it, or lower intake.frame_bytes",
+        ),
+        (
+            "queue: {redis: {timeout: 20s}}",
+            ":1: queue.redis.timeout: is 20s; write less than queue.redis.lease, which is 15s, or one slow",
+        ),
+        (
+            "live: {viewers: 4}",
+            ":1: live.viewers: is 4, under live.viewers_per_address which is 8; raise it, or lower live.viewers_per_address",
+        ),
+        (
+            "listen:\n  otlp_grpc: 127.0.0.1:4319",
+            ":2: listen.otlp_grpc: is 127.0.0.1:4319, and listen.web is 127.0.0.1:4319; give each its own port",
+        ),
+        (
+            "cors: {max_age: 10000d}",
+            ":1: cors.max_age: is 10000d; write at most 1d",
+        ),
+        (
+            "otlp: {path: /v1/traces}",
+            ":1: otlp.path: is \"/v1/traces\"; senders use that path for another signal",
+        ),
+        (
+            "state_dir: ''",
+            ":1: state_dir: is empty; write a directory such as /var/lib/watchtower",
         ),
         (
             "store: {url: ch.lan}",
@@ -385,7 +461,44 @@ fn faults_of_flags_name_the_flag() {
     for (set, says) in [
         (
             "retention",
-            "--set: retention: expected key.path=value, such as `retention=7d`",
+            "--set: retention: has no value; expected key.path=value, such as `retention=7d`",
+        ),
+        (
+            "=5",
+            "--set: there is no key before the =; expected key.path=value",
+        ),
+        (
+            "",
+            "--set: there is no key before the =; expected key.path=value",
+        ),
+        (
+            "queue.kind=",
+            "--set: queue.kind: has no value after the =; expected",
+        ),
+        (
+            "state_dir= ",
+            "--set: state_dir: has no value after the =; expected",
+        ),
+        (
+            "limits.body=",
+            "--set: limits.body: has no value after the =; expected",
+        ),
+        ("a.b=", "--set: a.b: unknown key; "),
+        (
+            "auth.ingest_tokens=",
+            "--set: auth.ingest_tokens: has no elements; write them with commas between, or write [] if",
+        ),
+        (
+            "auth.read_tokens=[a,b]",
+            "--set: auth.read_tokens: takes plain elements with commas between, such as one,two; write [ ]",
+        ),
+        (
+            "auth.read_tokens={file:/x}",
+            "--set: auth.read_tokens: takes plain elements with commas between",
+        ),
+        (
+            "auth.read_tokens=a,,b",
+            "--set: auth.read_tokens: holds an empty element",
         ),
         (
             "retenton=1d",

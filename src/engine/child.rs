@@ -59,7 +59,10 @@ pub fn run_child(args: &ChildArgs) -> Result<(), Error> {
         return Ok(());
     }
     match (&args.binary, &args.library) {
-        (Some(binary), _) => Err(Error::io("start", binary)(exec(binary, args))),
+        (Some(path), _) => Err(Error::Exec {
+            source: exec(path, args),
+            path: path.clone(),
+        }),
         (None, Some(library)) => run_library(library, args),
         (None, None) => Err(Error::NoLibrary {
             searched: Vec::new(),

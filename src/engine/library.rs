@@ -1,6 +1,7 @@
 //! Finds `libchdb.so` and calls into it. One of the two places with unsafe code.
 
 use std::ffi::{CString, c_char, c_int, c_void};
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use super::Error;
@@ -12,8 +13,10 @@ pub(super) const NPM_PACKAGE: &str = "@chdb/lib-linux-x64-gnu";
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) const NPM_PACKAGE: &str = "@chdb/lib-linux-arm64-gnu";
 
+/// How every program and library of Linux begins.
+const ELF: &[u8; 4] = b"\x7fELF";
 /// Names the library, over every other place but the configuration's.
-const VARIABLE: &str = "WATCHTOWER_ENGINE_LIBRARY";
+pub(super) const VARIABLE: &str = "WATCHTOWER_ENGINE_LIBRARY";
 
 /// Finds the library: where the configuration says, else where the environment says, else beside the
 /// program, where the package puts it, and where `scripts/quickstart` puts it.
@@ -25,10 +28,19 @@ pub(super) fn find(configured: Option<&Path>) -> Result<PathBuf, Error> {
             Some((VARIABLE, path.into()))
         });
     if let Some((key, path)) = named {
-        return if path.is_file() {
-            Ok(path)
-        } else {
-            Err(Error::Missing { key, path })
+        look_at(key, &path)?;
+        let mut start = [0; ELF.len()];
+        let read = std::fs::File::open(&path).and_then(|mut file| file.read_exact(&mut start));
+        return match read {
+            Ok(()) if start == *ELF => Ok(path),
+            Err(error) if error.kind() != ErrorKind::UnexpectedEof => {
+                let fault = format!("cannot be read: {error}");
+                Err(Error::Unusable { key, path, fault })
+            }
+            _ => {
+                let fault = "is no library of Linux".to_owned();
+                Err(Error::Unusable { key, path, fault })
+            }
         };
     }
     let searched = places(std::env::current_exe().ok().as_deref());
@@ -36,6 +48,29 @@ pub(super) fn find(configured: Option<&Path>) -> Result<PathBuf, Error> {
         Some(path) => Ok(path.clone()),
         None => Err(Error::NoLibrary { searched }),
     }
+}
+
+/// Whether what is to be run or loaded is a file.
+pub(super) fn look_at(key: &'static str, path: &Path) -> Result<(), Error> {
+    let unusable = |fault: String| Error::Unusable {
+        key,
+        path: path.to_owned(),
+        fault,
+    };
+    let metadata = match std::fs::metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return Err(Error::Missing {
+                key,
+                path: path.to_owned(),
+            });
+        }
+        Err(error) => return Err(unusable(format!("cannot be looked at: {error}"))),
+    };
+    if !metadata.is_file() {
+        return Err(unusable("is not a file; write its whole path".to_owned()));
+    }
+    Ok(())
 }
 
 /// Where the library may be for a program at this place.
@@ -98,10 +133,23 @@ mod tests {
     #[test]
     fn a_missing_library_is_explained() {
         let error = find(Some(Path::new("/nowhere/libchdb.so"))).unwrap_err();
+        let text = error.to_string();
+        for part in [
+            "`engine.library` names /nowhere/libchdb.so, which is not there; correct it",
+            "./scripts/quickstart",
+            "store.url",
+        ] {
+            assert!(text.contains(part), "{text}");
+        }
+        let error = find(Some(Path::new("/etc"))).unwrap_err().to_string();
         assert_eq!(
-            error.to_string(),
-            "`engine.library` names /nowhere/libchdb.so, which is not there"
+            error,
+            "`engine.library` names /etc, which is not a file; write its whole path"
         );
+        let error = find(Some(Path::new("/etc/passwd")))
+            .unwrap_err()
+            .to_string();
+        assert!(error.ends_with("which is no library of Linux"), "{error}");
         let searched = places(Some(Path::new("/opt/wt/bin/watchtower")));
         let text = Error::NoLibrary { searched }.to_string();
         for part in [

@@ -24,7 +24,7 @@ mod words;
 
 pub use child::{ChildArgs, run_child};
 pub use files::access;
-pub use supervisor::Engine;
+pub use supervisor::{Engine, inspect};
 
 use std::io;
 use std::path::PathBuf;
@@ -44,20 +44,52 @@ pub enum Error {
         searched: Vec<PathBuf>,
     },
     /// What the configuration names is not there.
-    #[error("`{key}` names {}, which is not there", .path.display())]
+    #[error(
+        "`{key}` names {}, which is {}; correct it, leave it out and run ./scripts/quickstart, which \
+         installs the npm package {}, or set `store.url` to use a server",
+        .path.display(),
+        if .path.exists() { "no file" } else { "not there" },
+        library::NPM_PACKAGE
+    )]
     Missing {
         /// The key of the configuration.
         key: &'static str,
         /// What it names.
         path: PathBuf,
     },
+    /// What the configuration names is something else.
+    #[error("`{key}` names {}, which {fault}", .path.display())]
+    Unusable {
+        /// The key of the configuration.
+        key: &'static str,
+        /// What it names.
+        path: PathBuf,
+        /// What is wrong with it.
+        fault: String,
+    },
     /// The library is there and cannot be used.
-    #[error("cannot use {}: {source}", .path.display())]
+    #[error(
+        "cannot use {} as ClickHouse's library: {source}; `engine.library` (or {}) must name the \
+         libchdb.so of the npm package {}, or set `store.url` to use a server",
+        .path.display(), library::VARIABLE, library::NPM_PACKAGE
+    )]
     Load {
         /// The library.
         path: PathBuf,
         /// What the dynamic linker said.
         source: libloading::Error,
+    },
+    /// The binary is there and cannot be run.
+    #[error(
+        "cannot run {}: {source}; `engine.binary` must name a ClickHouse program for this machine that \
+         this user may run; without it the library is used",
+        .path.display()
+    )]
+    Exec {
+        /// The binary.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
     },
     /// A file, a pipe or the process itself.
     #[error("engine {what} failed on {}: {source}", .path.display())]

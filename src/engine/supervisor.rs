@@ -14,6 +14,7 @@ use tracing::{info, warn};
 use super::files::{Files, Passwords, USER};
 use super::{Error, library, words};
 use crate::config::{self, Config};
+use crate::state_file::is_no_room;
 use crate::store::{Client, Endpoint, EndpointSource};
 
 /// Longest time from start to first answer. A store that was killed reads its parts' metadata first.
@@ -53,16 +54,7 @@ impl Engine {
     /// As [`Engine::start`].
     pub fn start_with(watchtower: &Path, config: &Config) -> Result<Engine, Error> {
         let engine = &config.engine;
-        let program = match &engine.binary {
-            Some(path) if path.is_file() => Program::Binary(path.clone()),
-            Some(path) => {
-                return Err(Error::Missing {
-                    key: "engine.binary",
-                    path: path.clone(),
-                });
-            }
-            None => Program::Library(library::find(engine.library.as_deref())?),
-        };
+        let program = Program::find(engine)?;
         let supervisor = Supervisor {
             watchtower: watchtower.to_owned(),
             program,
@@ -70,8 +62,12 @@ impl Engine {
             config: engine.clone(),
             database: config.store.database.clone(),
         };
-        // Faults of the state directory are told now, and not once a second.
-        supervisor.write_files()?;
+        // Faults of the state directory are told now, and not once a second. A full disk is none that
+        // keeps the daemon from its work.
+        match supervisor.write_files() {
+            Err(Error::Io { source, .. }) if is_no_room(&source) => {}
+            written => drop(written?),
+        }
         let (publish, endpoint) = watch::channel(None);
         let (stop, stopped) = watch::channel(false);
         let task = tokio::spawn(supervisor.run(publish, stopped));
@@ -102,6 +98,30 @@ impl Engine {
 enum Program {
     Library(PathBuf),
     Binary(PathBuf),
+}
+
+impl Program {
+    fn find(engine: &config::Engine) -> Result<Program, Error> {
+        let Some(path) = &engine.binary else {
+            return library::find(engine.library.as_deref()).map(Program::Library);
+        };
+        library::look_at("engine.binary", path)?;
+        let may_run = rustix::fs::access(path, rustix::fs::Access::EXEC_OK);
+        may_run.map_err(|error| Error::Unusable {
+            key: "engine.binary",
+            path: path.clone(),
+            fault: format!("cannot be run: {error}"),
+        })?;
+        Ok(Program::Binary(path.clone()))
+    }
+}
+
+/// Looks whether there is an engine to start, without starting it.
+///
+/// # Errors
+/// When there is none.
+pub fn inspect(config: &Config) -> Result<(), Error> {
+    Program::find(&config.engine).map(drop)
 }
 
 struct Supervisor {

@@ -1,4 +1,7 @@
 //! The bound on bytes that requests hold before they are committed.
+//!
+//! Bodies that are still being received hold half of it at most, so that senders who take their time
+//! cannot keep out those whose requests are there.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,6 +18,21 @@ pub struct Budget {
 struct Inner {
     used: AtomicUsize,
     cap: usize,
+    /// Bytes of bodies that are still being received; they are among the used.
+    incoming: AtomicUsize,
+}
+
+impl Inner {
+    /// Adds to one of the counters unless `may` objects to the sum, given the count before.
+    fn add(
+        counter: &AtomicUsize,
+        bytes: usize,
+        may: impl Fn(usize, usize) -> bool,
+    ) -> Result<(), usize> {
+        let order = Ordering::Relaxed;
+        let add = |used: usize| used.checked_add(bytes).filter(|sum| may(used, *sum));
+        counter.fetch_update(order, order, add).map(|_| ())
+    }
 }
 
 impl Budget {
@@ -25,6 +43,7 @@ impl Budget {
             inner: Arc::new(Inner {
                 used: AtomicUsize::new(0),
                 cap,
+                incoming: AtomicUsize::new(0),
             }),
         }
     }
@@ -44,6 +63,7 @@ impl Budget {
         let mut permit = Permit {
             inner: Arc::clone(&self.inner),
             bytes: 0,
+            incoming: 0,
         };
         permit.grow(bytes)?;
         Ok(permit)
@@ -55,6 +75,8 @@ impl Budget {
 pub struct Permit {
     inner: Arc<Inner>,
     bytes: usize,
+    /// How many of them are of a body that is still being received.
+    incoming: usize,
 }
 
 impl Permit {
@@ -70,14 +92,32 @@ impl Permit {
     /// [`Error::Busy`] when they are not there; the permit keeps what it has.
     pub fn grow(&mut self, bytes: usize) -> Result<(), Error> {
         let cap = self.inner.cap;
-        self.inner
-            .used
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
-                used.checked_add(bytes).filter(|sum| *sum <= cap)
-            })
+        Inner::add(&self.inner.used, bytes, |_, sum| sum <= cap)
             .map_err(|used| Error::Busy { used, cap })?;
         self.bytes += bytes;
         Ok(())
+    }
+
+    /// Takes more bytes for a body of which more is to come. One that is alone in that may take more
+    /// than the half.
+    ///
+    /// # Errors
+    /// [`Error::Receiving`] when other such bodies hold too much, or as [`Permit::grow`]; the permit
+    /// keeps what it has.
+    pub fn receive(&mut self, bytes: usize) -> Result<(), Error> {
+        let (cap, own) = (self.inner.cap / 2, self.incoming);
+        Inner::add(&self.inner.incoming, bytes, |used, sum| {
+            sum <= cap || used == own
+        })
+        .map_err(|used| Error::Receiving { used, cap })?;
+        self.incoming += bytes;
+        self.grow(bytes)
+    }
+
+    /// The body is there: its bytes count as those of any request.
+    pub fn received(&mut self) {
+        let bytes = std::mem::take(&mut self.incoming);
+        self.inner.incoming.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     /// Makes it hold at least so many bytes. One that is alone may go beyond the budget: what is
@@ -88,13 +128,10 @@ impl Permit {
     pub fn cover(&mut self, bytes: usize) -> Result<(), Error> {
         let (cap, own) = (self.inner.cap, self.bytes);
         let more = bytes.saturating_sub(own);
-        self.inner
-            .used
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
-                let sum = used.checked_add(more)?;
-                (sum <= cap || used == own).then_some(sum)
-            })
-            .map_err(|used| Error::Busy { used, cap })?;
+        Inner::add(&self.inner.used, more, |used, sum| {
+            sum <= cap || used == own
+        })
+        .map_err(|used| Error::Busy { used, cap })?;
         self.bytes += more;
         Ok(())
     }
@@ -105,17 +142,20 @@ impl Permit {
         Permit {
             inner: Arc::clone(&self.inner),
             bytes: 0,
+            incoming: 0,
         }
     }
 
     /// Takes over another permit's bytes.
     pub fn absorb(&mut self, mut other: Permit) {
         self.bytes += std::mem::take(&mut other.bytes);
+        self.incoming += std::mem::take(&mut other.incoming);
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
+        self.received();
         self.inner.used.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
@@ -140,6 +180,32 @@ mod tests {
         assert!(budget.take(1).is_err());
         drop(first);
         assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn bodies_under_way_hold_half_and_leave_the_other_to_those_that_are_there() {
+        let budget = Budget::new(100);
+        let mut slow = budget.take(0).unwrap();
+        slow.receive(40).unwrap();
+        let mut other = budget.take(0).unwrap();
+        assert!(matches!(
+            other.receive(11),
+            Err(Error::Receiving { used: 40, cap: 50 })
+        ));
+        assert_eq!((other.bytes(), budget.used()), (0, 40));
+        other.grow(60).unwrap();
+        drop(other);
+        slow.received();
+        let mut next = budget.take(0).unwrap();
+        next.receive(50).unwrap();
+        drop(slow);
+        // Alone it may take more than the half.
+        next.receive(30).unwrap();
+        assert!(next.receive(30).is_err());
+        assert_eq!(budget.used(), 80);
+        drop(next);
+        assert_eq!(budget.used(), 0);
+        budget.take(0).unwrap().receive(50).unwrap();
     }
 
     #[test]

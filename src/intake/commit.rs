@@ -8,10 +8,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesOrdered;
 use tokio::sync::{Notify, watch};
-use tracing::{error, warn};
+use tracing::warn;
 
 use super::resends::{Resends, Ticket};
-use super::{AddError, Error, Ids, Permit};
+use super::{AddError, Error, Filling, Ids, Permit};
 use crate::config;
 use crate::frame::{BlockBuilder, Frame, Seal};
 use crate::queue::{self, Queue};
@@ -26,6 +26,9 @@ const SPARE_BUILDERS: usize = 4;
 /// Frames sealed while others are being committed are at least this far apart; closer ones would be
 /// tiny, and tiny blocks cost ClickHouse ten times as much a row.
 const MIN_SPREAD: Duration = Duration::from_millis(1);
+
+/// How often what keeps ids from being given is tried again while no request comes.
+const MEND_EVERY: Duration = Duration::from_secs(1);
 
 /// Whether small frames are sealed while a commit is under way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,6 +113,8 @@ struct State {
     ready: VecDeque<Open>,
     spare: Vec<BlockBuilder>,
     closed: bool,
+    /// Whether no ids can be given.
+    without_ids: bool,
 }
 
 impl Shared {
@@ -129,6 +134,10 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub(super) fn is_without_ids(&self) -> bool {
+        self.lock().without_ids
+    }
+
     pub(super) fn close(&self) {
         self.lock().closed = true;
         self.work.notify_one();
@@ -137,20 +146,27 @@ impl Shared {
     /// Walks a small request into the open frame.
     pub(super) fn add_to_open<T, E>(
         &self,
-        mut permit: Permit,
-        walk: impl FnOnce(&mut BlockBuilder) -> Result<(T, Option<Ticket>), E>,
+        permit: Permit,
+        walk: impl FnOnce(&mut Filling) -> Result<(T, Option<Ticket>), E>,
     ) -> Result<Added<T>, AddError<E>> {
         let mut state = self.lock();
         if state.closed {
             return Err(Error::Closed.into());
         }
-        let mut open = match state.open.take() {
+        let open = match state.open.take() {
             Some(open) => open,
             None => Open::new(state.spare.pop().unwrap_or_default(), permit.empty()),
         };
         let (mark, before) = (open.builder.mark(), open.builder.len());
         let bytes_before = open.builder.bytes();
-        let walked = walk(&mut open.builder).map_err(AddError::Walk);
+        let mut filling = Filling::of(open.builder, permit);
+        let walked = walk(&mut filling).map_err(AddError::Walk);
+        let Filling {
+            builder,
+            mut permit,
+            ..
+        } = filling;
+        let mut open = Open { builder, ..open };
         let walked = walked.and_then(|value| {
             permit.cover(open.builder.bytes().saturating_sub(bytes_before))?;
             Ok(value)
@@ -190,7 +206,7 @@ impl Shared {
     pub(super) fn add_own<T, E>(
         &self,
         permit: Permit,
-        walk: impl FnOnce(&mut BlockBuilder) -> Result<(T, Option<Ticket>), E>,
+        walk: impl FnOnce(&mut Filling) -> Result<(T, Option<Ticket>), E>,
     ) -> Result<Added<T>, AddError<E>> {
         let builder = {
             let mut state = self.lock();
@@ -199,8 +215,9 @@ impl Shared {
             }
             state.spare.pop().unwrap_or_default()
         };
-        let mut own = Open::new(builder, permit);
-        let walked = walk(&mut own.builder).map_err(AddError::Walk);
+        let mut filling = Filling::of(builder, permit);
+        let walked = walk(&mut filling).map_err(AddError::Walk);
+        let mut own = Open::new(filling.builder, filling.permit);
         let walked = walked.and_then(|value| {
             own.permit.cover(own.builder.bytes())?;
             Ok(value)
@@ -267,6 +284,7 @@ impl Committer {
         publish: Publish,
         overlap: Overlap,
     ) -> Self {
+        shared.lock().without_ids = ids.has_failed();
         Self {
             shared,
             queue,
@@ -292,7 +310,7 @@ impl Committer {
                 if self.shared.lock().closed && self.nothing_waits() {
                     break;
                 }
-                self.shared.work.notified().await;
+                self.wait_for_work().await;
                 tokio::task::yield_now().await;
                 continue;
             }
@@ -305,6 +323,18 @@ impl Committer {
         if let Err(error) = self.ids.close() {
             // The old floor is as safe; ids merely leap a minute.
             warn!(%error, "could not write the id floor");
+        }
+    }
+
+    /// A daemon without ids is not ready, so that perhaps nothing comes: it mends that by itself.
+    async fn wait_for_work(&mut self) {
+        if !self.ids.has_failed() {
+            return self.shared.work.notified().await;
+        }
+        let work = tokio::time::timeout(MEND_EVERY, self.shared.work.notified());
+        if work.await.is_err() {
+            self.ids.mend();
+            self.shared.lock().without_ids = self.ids.has_failed();
         }
     }
 
@@ -334,13 +364,14 @@ impl Committer {
         let now = unix_millis();
         let count =
             u32::try_from(open.builder.len()).expect("a frame is bounded by `intake.frame_rows`");
-        let first_id = match self.ids.give(count, now) {
+        let given = self.ids.give(count, now);
+        self.shared.lock().without_ids = given.is_err();
+        let first_id = match given {
             Ok(first_id) => first_id,
             Err(source) => {
-                error!(error = %source, num_records = count, "could not write the id floor; records refused");
                 let refused = queue::Error::Io {
-                    what: "writing the id floor",
-                    path: "id-floor".to_owned(),
+                    what: "numbering of records",
+                    path: "id-floor in `state_dir`".to_owned(),
                     source: Arc::new(source),
                 };
                 open.outcome.send_replace(Some(Err(refused)));

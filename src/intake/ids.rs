@@ -4,11 +4,18 @@
 //! twelve-bit sequence that may carry into them, so that ids sort by time and any number of them can
 //! be given in one millisecond. A floor on disk, kept a little ahead of the counter, makes the first id
 //! after a restart greater than the last one before it, also when the clock was set back.
+//!
+//! The file has the floor and a checksum. With a right checksum it is believed whatever the clock says,
+//! which may be the one that is wrong. Without, a floor far from the clock is damage and is set aside:
+//! ids years ahead would stay so for ever.
 
-use std::io::Write;
+use std::io;
 use std::path::{Path, PathBuf};
 
+use tracing::{error, info, warn};
+
 use crate::frame::ID_STEP;
+use crate::state_file;
 
 /// Bits of the sequence below the milliseconds.
 const SEQUENCE_BITS: u32 = 12;
@@ -16,6 +23,11 @@ const SEQUENCE_BITS: u32 = 12;
 pub const MAX_NODE: u16 = 1023;
 /// How far the floor is put ahead, in milliseconds: one small fsync a minute.
 const AHEAD_MS: u64 = 60_000;
+/// Ids end in the year 2109. From this time on, a year earlier, none is given: they must not wrap.
+const END_MS: u64 = (1 << 42) - 366 * DAY_MS;
+const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+/// A clock before 2025 was not set yet, as on boards without a battery.
+const CLOCK_IS_SET_MS: u64 = 1_735_689_600_000;
 
 /// Gives ids. One task owns it.
 #[derive(Debug)]
@@ -26,33 +38,95 @@ pub struct Ids {
     /// No counter value at or above this was ever given before it was on disk.
     floor: u64,
     path: PathBuf,
+    /// Whether the last write of the floor failed.
+    failed: bool,
+}
+
+/// Reads a floor: its value, and whether a checksum vouches for it.
+fn parse(text: &str) -> Option<(u64, bool)> {
+    let mut words = text.split_whitespace();
+    let number = words.next()?;
+    let vouched = match words.next() {
+        Some(sum) if sum == checksum(number) => true,
+        Some(_) => return None,
+        None => false,
+    };
+    Some((number.parse().ok()?, vouched))
+}
+
+fn checksum(number: &str) -> String {
+    format!("{:08x}", crc32c::crc32c(number.as_bytes()))
+}
+
+/// The floor in the file. One that cannot be right is moved away: the clock is right almost always.
+fn read(path: &Path, now: u64) -> io::Result<u64> {
+    let bytes = match std::fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+        Err(error) => return Err(error),
+    };
+    let found = std::str::from_utf8(&bytes).ok().and_then(parse);
+    if let Some((floor, vouched)) = found {
+        let at = floor >> SEQUENCE_BITS;
+        let near = at <= now.saturating_add(DAY_MS) || now < CLOCK_IS_SET_MS;
+        if at < END_MS && (vouched || near) {
+            return Ok(floor);
+        }
+    }
+    let aside = path.with_extension("damaged");
+    let kept = std::fs::rename(path, &aside).is_ok();
+    let bytes = bytes.get(..80).unwrap_or(&bytes);
+    warn!(
+        path = %path.display(), content = %bytes.escape_ascii(), kept,
+        "the floor of record ids is damaged or absurd and is set aside as `id-floor.damaged`; ids go on from the clock"
+    );
+    Ok(0)
 }
 
 impl Ids {
     /// Opens the floor in `state_dir`. `now` is in milliseconds since the epoch.
+    ///
+    /// A full disk is no error: no id is given then until there is room.
     ///
     /// # Errors
     /// When the floor can be neither read nor written.
     ///
     /// # Panics
     /// When `node` is over [`MAX_NODE`].
-    pub fn open(state_dir: &Path, node: u16, now: u64) -> std::io::Result<Ids> {
+    pub fn open(state_dir: &Path, node: u16, now: u64) -> io::Result<Ids> {
         assert!(node <= MAX_NODE, "node numbers have ten bits");
         let path = state_dir.join("id-floor");
-        let floor = match std::fs::read_to_string(&path) {
-            // A damaged floor is worth no refusal to start: the clock is right almost always.
-            Ok(text) => text.trim().parse().unwrap_or(0),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => 0,
-            Err(error) => return Err(error),
-        };
+        let floor = read(&path, now)?;
         let mut ids = Ids {
             node,
-            next: floor.max(now << SEQUENCE_BITS),
+            next: floor.max(at(now)),
             floor,
             path,
+            failed: false,
         };
-        ids.raise_floor()?;
+        let ahead = (ids.next >> SEQUENCE_BITS).saturating_sub(now);
+        if ahead > DAY_MS {
+            warn!(
+                days = ahead / DAY_MS,
+                "record ids are ahead of the clock: it was ahead once, or is behind now"
+            );
+        }
+        match ids.raise_floor() {
+            Err(error) if !state_file::is_no_room(&error) => return Err(error),
+            _ => {}
+        }
         Ok(ids)
+    }
+
+    /// Whether the floor could not be written and so no ids are given.
+    pub(super) fn has_failed(&self) -> bool {
+        self.failed
+    }
+
+    /// Tries again what has failed.
+    pub(super) fn mend(&mut self) {
+        // It is told where it happens.
+        self.raise_floor().ok();
     }
 
     /// The node whose ids these are.
@@ -70,10 +144,15 @@ impl Ids {
     /// Gives `count` ids, [`ID_STEP`] apart, and returns the first.
     ///
     /// # Errors
-    /// When the floor cannot be written; no id is given then.
-    pub fn give(&mut self, count: u32, now: u64) -> std::io::Result<u64> {
-        self.next = self.next.max(now << SEQUENCE_BITS);
+    /// When the floor cannot be written, or ids are used up; no id is given then.
+    pub fn give(&mut self, count: u32, now: u64) -> io::Result<u64> {
+        self.next = self.next.max(at(now));
         let end = self.next + u64::from(count);
+        if end > at(u64::MAX) {
+            return Err(io::Error::other(
+                "record ids are used up: the clock is, or was, beyond the year 2108",
+            ));
+        }
         if end > self.floor {
             self.raise_floor()?;
         }
@@ -83,7 +162,7 @@ impl Ids {
     }
 
     /// Puts the floor a minute ahead of the counter.
-    fn raise_floor(&mut self) -> std::io::Result<()> {
+    fn raise_floor(&mut self) -> io::Result<()> {
         self.write_floor(self.next + (AHEAD_MS << SEQUENCE_BITS))
     }
 
@@ -91,22 +170,31 @@ impl Ids {
     ///
     /// # Errors
     /// When it cannot be written; the old floor stays and is as safe.
-    pub fn close(mut self) -> std::io::Result<()> {
+    pub fn close(mut self) -> io::Result<()> {
         self.write_floor(self.next)
     }
 
-    fn write_floor(&mut self, floor: u64) -> std::io::Result<()> {
-        let new = self.path.with_extension("new");
-        let mut file = std::fs::File::create(&new)?;
-        file.write_all(format!("{floor}\n").as_bytes())?;
-        file.sync_data()?;
-        std::fs::rename(&new, &self.path)?;
-        if let Some(parent) = self.path.parent() {
-            std::fs::File::open(parent)?.sync_all()?;
+    fn write_floor(&mut self, floor: u64) -> io::Result<()> {
+        let number = floor.to_string();
+        let text = format!("{number} {}\n", checksum(&number));
+        let written = state_file::replace(&self.path, text.as_bytes());
+        match (&written, self.failed) {
+            (Err(error), false) => {
+                error!(%error, path = %self.path.display(), "the floor of record ids cannot be written, so records are refused");
+            }
+            (Ok(()), true) => info!("the floor of record ids is written again"),
+            _ => {}
         }
+        self.failed = written.is_err();
+        written?;
         self.floor = floor;
         Ok(())
     }
+}
+
+/// The counter's first value at a time; the last of all beyond the end.
+fn at(ms: u64) -> u64 {
+    ms.min(END_MS) << SEQUENCE_BITS
 }
 
 #[cfg(test)]
@@ -149,11 +237,64 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut ids = Ids::open(dir.path(), 0, 1_000).unwrap();
         let id = ids.give(1, 9_000_000).unwrap(); // the clock leapt
-        let floor: u64 = std::fs::read_to_string(dir.path().join("id-floor"))
-            .unwrap()
-            .trim()
-            .parse()
-            .unwrap();
+        let text = std::fs::read_to_string(dir.path().join("id-floor")).unwrap();
+        let (floor, vouched) = parse(&text).unwrap();
+        assert!(vouched);
         assert!(floor > id / ID_STEP, "{floor} covers {id}");
+    }
+
+    const NOW: u64 = 1_800_000_000_000;
+
+    #[test]
+    fn a_floor_that_cannot_be_right_is_set_aside_and_ids_follow_the_clock() {
+        let far = ((NOW + 5 * 365 * DAY_MS) << SEQUENCE_BITS).to_string();
+        let wrong_sum = format!("{} 00000000", NOW << SEQUENCE_BITS);
+        let ends = (u64::MAX >> 10).to_string();
+        let vouched = format!("{ends} {}", checksum(&ends));
+        let max = u64::MAX.to_string();
+        let contents = [
+            "", "nonsense", "\u{fffd}", "-1", &far, &wrong_sum, &max, &vouched,
+        ];
+        for content in contents {
+            let dir = tempfile::tempdir().unwrap();
+            std::fs::write(dir.path().join("id-floor"), content).unwrap();
+            let mut ids = Ids::open(dir.path(), 3, NOW).unwrap();
+            let id = ids.give(5, NOW).unwrap();
+            assert_eq!(id, ((NOW << 12) << 10) | 3, "{content}");
+            let aside = std::fs::read(dir.path().join("id-floor.damaged")).unwrap();
+            assert_eq!(aside, content.as_bytes());
+        }
+    }
+
+    #[test]
+    fn a_floor_with_its_checksum_is_believed_over_the_clock() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut ids = Ids::open(dir.path(), 0, NOW + 5 * 365 * DAY_MS).unwrap();
+        let before = ids.give(1, NOW + 5 * 365 * DAY_MS).unwrap();
+        drop(ids);
+        let mut ids = Ids::open(dir.path(), 0, NOW).unwrap();
+        assert!(ids.give(1, NOW).unwrap() > before);
+        // One from before there were checksums, after a boot without a clock.
+        let old = (NOW << SEQUENCE_BITS).to_string();
+        std::fs::write(dir.path().join("id-floor"), old).unwrap();
+        let mut ids = Ids::open(dir.path(), 0, 5_000).unwrap();
+        assert_eq!(ids.give(1, 5_000).unwrap(), (NOW << 12) << 10);
+    }
+
+    #[test]
+    fn ids_end_before_they_wrap() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut ids = Ids::open(dir.path(), MAX_NODE, u64::MAX).unwrap();
+        assert!(ids.give(1, u64::MAX).is_err());
+        assert!(ids.give(1, NOW).is_err());
+    }
+
+    #[test]
+    fn the_floor_is_its_owners_file() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        drop(Ids::open(dir.path(), 0, NOW).unwrap());
+        let meta = std::fs::metadata(dir.path().join("id-floor")).unwrap();
+        assert_eq!(meta.permissions().mode() & 0o777, 0o600);
     }
 }

@@ -13,6 +13,7 @@
 
 mod budget;
 mod commit;
+mod filling;
 mod ids;
 pub mod resends;
 #[cfg(test)]
@@ -25,11 +26,11 @@ pub use budget::{Budget, Permit};
 use commit::Shared;
 pub(crate) use commit::unix_millis;
 pub use commit::{Committer, Publish};
+pub use filling::Filling;
 pub use ids::{Ids, MAX_NODE};
 use resends::Ticket;
 
 use crate::config;
-use crate::frame::BlockBuilder;
 use crate::queue;
 
 /// Requests up to this size are encoded into the shared open frame; larger ones, which would hold its
@@ -45,6 +46,16 @@ pub enum Error {
         /// Bytes waiting.
         used: usize,
         /// Bytes that may wait.
+        cap: usize,
+    },
+    /// Bodies that are still being received hold what such may hold.
+    #[error(
+        "requests that are still being received hold {used} of {cap} bytes, half of `limits.in_flight`"
+    )]
+    Receiving {
+        /// Bytes of such bodies.
+        used: usize,
+        /// Bytes that they may hold.
         cap: usize,
     },
     /// The queue did not take the frame.
@@ -155,7 +166,7 @@ impl Intake {
         &self.budget
     }
 
-    /// Adds what `walk` puts into the builder to a frame. When `walk` fails, nothing of it stays.
+    /// Adds what `walk` fills in to a frame. When `walk` fails, nothing of it stays.
     /// `permit` holds the request's bytes, is raised to those of its records, and is kept until the
     /// commit.
     ///
@@ -164,9 +175,9 @@ impl Intake {
     pub fn add<T, E>(
         &self,
         permit: Permit,
-        walk: impl FnOnce(&mut BlockBuilder) -> Result<T, E>,
+        walk: impl FnOnce(&mut Filling) -> Result<T, E>,
     ) -> Result<(T, Pending), AddError<E>> {
-        self.add_once(permit, |builder| Ok((walk(builder)?, None)))
+        self.add_once(permit, |filling| Ok((walk(filling)?, None)))
     }
 
     /// As [`Intake::add`]; the ticket that `walk` returns is settled by the commit.
@@ -176,7 +187,7 @@ impl Intake {
     pub fn add_once<T, E>(
         &self,
         permit: Permit,
-        walk: impl FnOnce(&mut BlockBuilder) -> Result<(T, Option<Ticket>), E>,
+        walk: impl FnOnce(&mut Filling) -> Result<(T, Option<Ticket>), E>,
     ) -> Result<(T, Pending), AddError<E>> {
         let added = if permit.bytes() <= SHARED_FRAME_BYTES {
             self.shared.add_to_open(permit, walk)?
@@ -191,6 +202,12 @@ impl Intake {
                 commit,
             },
         ))
+    }
+
+    /// Whether records are refused because their ids cannot be kept unique: the disk takes no writes.
+    #[must_use]
+    pub fn is_without_ids(&self) -> bool {
+        self.shared.is_without_ids()
     }
 
     /// Refuses new records from now on; the committer ends once what it has is committed.

@@ -8,10 +8,10 @@ fn shared() -> Shared {
     Shared::new(&config::Intake::default())
 }
 
-/// Puts records into a builder whose resource of 4 KiB each of them repeats.
-fn expanding(num_records: usize) -> impl Fn(&mut BlockBuilder) -> Result<((), Option<Ticket>), ()> {
-    move |builder| {
-        builder.group(&Group {
+/// Fills in records whose resource of 4 KiB each of them repeats.
+fn expanding(num_records: usize) -> impl Fn(&mut Filling) -> Result<((), Option<Ticket>), ()> {
+    move |filling| {
+        filling.group(&Group {
             service: "s".into(),
             environment: "".into(),
             scope_name: "".into(),
@@ -21,7 +21,7 @@ fn expanding(num_records: usize) -> impl Fn(&mut BlockBuilder) -> Result<((), Op
             received_at: 0,
         });
         for _ in 0..num_records {
-            builder.push(&Record::default());
+            filling.push(&Record::default());
         }
         Ok(((), None))
     }
@@ -50,4 +50,27 @@ fn a_request_alone_may_grow_beyond_the_budget() {
     assert_eq!(large.map(|added| added.num_records).ok(), Some(300));
     assert!(budget.used() > 1 << 20);
     assert!(budget.take(1).is_err());
+}
+
+#[test]
+fn records_are_charged_while_they_come_and_refused_before_the_memory_is_taken() {
+    let (shared, budget) = (shared(), Budget::new(1 << 20));
+    let other = budget.take(300 << 10).unwrap();
+    let mut refused_at = None;
+    let walk = |filling: &mut Filling| {
+        for held in (0..2 << 20).step_by(64 << 10) {
+            if let Err(no_room) = filling.hold(held) {
+                refused_at = Some((held, no_room.used, no_room.cap));
+                return Err(());
+            }
+            assert_eq!(budget.used(), (300 << 10) + held.max(100 << 10));
+        }
+        Ok(((), None))
+    };
+    let refused = shared.add_own(budget.take(100 << 10).unwrap(), walk);
+    assert!(matches!(refused, Err(AddError::Walk(()))));
+    // The rest of the budget is 724 KiB, 11 steps and a bit.
+    assert_eq!(refused_at, Some((768 << 10, 1004 << 10, 1 << 20)));
+    assert_eq!(budget.used(), 300 << 10);
+    drop(other);
 }

@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, RandomState};
 
 use hashbrown::HashTable;
 
-use super::text::{MANY_KEYS, cut, head};
+use super::text::{MANY_KEYS, MAX_DEPTH, cut, head};
 use super::{Limits, MAX_NAME_BYTES, Repairs};
 use crate::record::KeyValue;
 
@@ -27,8 +27,9 @@ pub(crate) struct Attributes<'a> {
     /// Places in the list by the hash of their key, once there are many.
     places: HashTable<usize>,
     hasher: Option<RandomState>,
-    /// Attributes that came when the list was full.
+    /// Attributes that came when the list was full, and how many it had then.
     beyond: usize,
+    full: usize,
     /// What was cut, as `watchtower.truncated` says it.
     note: String,
     /// The attributes of an earlier list. Records of one scope mostly have the same keys in the same
@@ -58,8 +59,7 @@ impl<'a> Attributes<'a> {
         }
         let found = self.find(&key);
         if found.is_none() && self.list.len() >= limits.attributes {
-            self.beyond += 1;
-            return;
+            return self.leave_out();
         }
         let value_bytes = value.len();
         if cut(&mut value, limits.value) {
@@ -89,8 +89,7 @@ impl<'a> Attributes<'a> {
     #[inline(always)]
     pub(crate) fn insert_again(&mut self, key: &'a str, mut value: Cow<'a, str>, limits: &Limits) {
         if self.list.len() >= limits.attributes {
-            self.beyond += 1;
-            return;
+            return self.leave_out();
         }
         let value_bytes = value.len();
         if cut(&mut value, limits.value) {
@@ -127,17 +126,21 @@ impl<'a> Attributes<'a> {
         }
     }
 
-    /// Adds those of `others` whose key is not there yet.
-    pub(crate) fn inherit(&mut self, others: &'a [KeyValue<'a>], limits: &Limits) {
+    #[cold]
+    fn leave_out(&mut self) {
+        if self.beyond == 0 {
+            self.full = self.list.len();
+        }
+        self.beyond += 1;
+    }
+
+    /// Adds those of `others` whose key is not there yet. They are within the limits of a list of
+    /// their own.
+    pub(crate) fn inherit(&mut self, others: &'a [KeyValue<'a>]) {
         for (key, value) in others {
-            if self.find(key).is_some() {
-                continue;
+            if self.find(key).is_none() {
+                self.push(Cow::Borrowed(key), Cow::Borrowed(value));
             }
-            if self.list.len() >= limits.attributes {
-                self.beyond += 1;
-                continue;
-            }
-            self.push(Cow::Borrowed(key), Cow::Borrowed(value));
         }
     }
 
@@ -160,8 +163,13 @@ impl<'a> Attributes<'a> {
     pub(crate) fn mark_cuts(&mut self, repairs: &mut Repairs) {
         if self.beyond > 0 {
             let comma = if self.note.is_empty() { "" } else { ", " };
-            let total = self.list.len() + self.beyond;
+            let total = self.full + self.beyond;
             write!(self.note, "{comma}attributes ({total})").expect("strings take all");
+        }
+        if std::mem::take(&mut repairs.deep) {
+            let comma = if self.note.is_empty() { "" } else { ", " };
+            write!(self.note, "{comma}values nested over {MAX_DEPTH} deep")
+                .expect("strings take all");
         }
         if !self.note.is_empty() {
             repairs.truncated += 1;

@@ -21,6 +21,10 @@ pub(crate) struct Draft<'a> {
     pub(crate) trace_id: Option<[u8; 16]>,
     /// The span id, if valid.
     pub(crate) span_id: Option<[u8; 8]>,
+    /// The trace id's field as text, if it holds something that is no id.
+    pub(crate) odd_trace_id: Cow<'a, str>,
+    /// The same of the span id.
+    pub(crate) odd_span_id: Cow<'a, str>,
     /// All 32 flags.
     pub(crate) flags: u32,
     /// The event's name.
@@ -29,16 +33,18 @@ pub(crate) struct Draft<'a> {
     pub(crate) dropped_attributes: u32,
 }
 
-impl Draft<'_> {
-    /// Sets the trace id from its field.
-    pub(crate) fn set_trace_id(&mut self, id: Id<16>, repairs: &mut Repairs) {
+impl<'a> Draft<'a> {
+    /// Sets the trace id from its field, of which `odd` is the text if it is no id.
+    pub(crate) fn set_trace_id(&mut self, id: Id<16>, odd: Cow<'a, str>, repairs: &mut Repairs) {
         repairs.invalid_ids += u32::from(id == Id::Invalid);
         self.trace_id = id.valid();
+        self.odd_trace_id = odd;
     }
 
-    /// Sets the span id from its field.
-    pub(crate) fn set_span_id(&mut self, id: Id<8>, repairs: &mut Repairs) {
+    /// Sets the span id likewise.
+    pub(crate) fn set_span_id(&mut self, id: Id<8>, odd: Cow<'a, str>, repairs: &mut Repairs) {
         repairs.invalid_ids += u32::from(id == Id::Invalid);
         self.span_id = id.valid();
+        self.odd_span_id = odd;
     }
 }

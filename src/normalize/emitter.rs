@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::text::cut;
 use super::time::row_time;
 use super::{Attributes, Context, Draft, MAX_NAME_BYTES, Repairs, level_of_number, level_of_text};
-use crate::record::{Group, KeyValue, Record, Sink};
+use crate::record::{Group, KeyValue, NoRoom, Record, Sink};
 
 /// Bytes that a row costs beside its texts.
 const ROW_BYTES: usize = 64;
@@ -14,11 +14,19 @@ const ROW_BYTES: usize = 64;
 /// bytes, and the length of its value. The value's place in a block that is read is 16 more.
 const ENTRY_BYTES: usize = 8;
 
-/// The records of a request would take more than `Limits::expanded` together.
+/// Steps in bytes in which memory is asked for; what is within the first was taken with the body.
+const HOLD_STEP: usize = 64 << 10;
+
+/// What the keys of a scope's attributes begin with among those of a record.
+const SCOPE_PREFIX: &str = "otel.scope.";
+
+/// Why the records of a request cannot be taken although each could.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Expands {
-    /// The limit in bytes.
-    pub(crate) limit: usize,
+pub(crate) enum Expands {
+    /// They would take more than `Limits::expanded` together: the limit in bytes.
+    Limit(usize),
+    /// There is no memory for them now.
+    NoRoom(NoRoom),
 }
 
 /// The instrumentation scope as its sender wrote it.
@@ -53,15 +61,20 @@ impl<'a> Shared<'a> {
         cut_name("scope version", &mut group.scope_version, &mut attributes);
         if scope.dropped_attributes > 0 {
             let count = scope.dropped_attributes.to_string();
-            attributes.mark("otel.scope.dropped_attributes_count", count);
+            attributes.mark("dropped_attributes_count", count);
         }
         if !scope.schema_url.is_empty() {
-            attributes.mark("otel.scope.schema_url", scope.schema_url);
+            attributes.mark("schema_url", scope.schema_url);
         }
         attributes.mark_cuts(repairs);
+        let scope = attributes.take();
+        let prefixed = |(key, value): KeyValue<'a>| {
+            let key = Cow::Owned([SCOPE_PREFIX, key.as_ref()].concat());
+            (key, value)
+        };
         Self {
             group,
-            scope: attributes.take(),
+            scope: scope.into_iter().map(prefixed).collect(),
         }
     }
 
@@ -75,7 +88,7 @@ impl<'a> Shared<'a> {
         self.group
     }
 
-    /// The scope's attributes, for the records to inherit.
+    /// The scope's attributes, prefixed, for the records to inherit.
     pub(crate) fn scope(&self) -> &[KeyValue<'a>] {
         &self.scope
     }
@@ -97,6 +110,8 @@ pub(crate) struct Emitter<'s, S> {
     /// millions of scopes without any.
     shared_bytes: usize,
     expanded: usize,
+    /// Bytes that the sink made sure of.
+    held: usize,
 }
 
 impl<'s, S: Sink> Emitter<'s, S> {
@@ -111,6 +126,7 @@ impl<'s, S: Sink> Emitter<'s, S> {
             announced: false,
             shared_bytes: 0,
             expanded: 0,
+            held: HOLD_STEP,
         }
     }
 
@@ -141,9 +157,10 @@ impl<'s, S: Sink> Emitter<'s, S> {
                 + list_bytes(attributes.as_slice()),
         );
         if self.expanded > self.context.limits.expanded {
-            return Err(Expands {
-                limit: self.context.limits.expanded,
-            });
+            return Err(Expands::Limit(self.context.limits.expanded));
+        }
+        if self.expanded > self.held {
+            self.hold()?;
         }
         if !self.announced {
             self.sink.group(&shared.group);
@@ -153,6 +170,13 @@ impl<'s, S: Sink> Emitter<'s, S> {
         self.sink.push(&record);
         self.accepted = self.accepted.saturating_add(1);
         attributes.reuse(record.attributes);
+        Ok(())
+    }
+
+    #[cold]
+    fn hold(&mut self) -> Result<(), Expands> {
+        self.sink.hold(self.expanded).map_err(Expands::NoRoom)?;
+        self.held = self.expanded.saturating_add(HOLD_STEP);
         Ok(())
     }
 
@@ -169,6 +193,12 @@ impl<'s, S: Sink> Emitter<'s, S> {
                 "otel.dropped_attributes_count",
                 draft.dropped_attributes.to_string(),
             );
+        }
+        if !draft.odd_trace_id.is_empty() {
+            attributes.mark("watchtower.original_trace_id", draft.odd_trace_id);
+        }
+        if !draft.odd_span_id.is_empty() {
+            attributes.mark("watchtower.original_span_id", draft.odd_span_id);
         }
         let by_number = level_of_number(draft.severity_number);
         let severity_number = match by_number {

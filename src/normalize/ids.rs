@@ -1,5 +1,7 @@
 //! Trace and span ids: valid, or none. An invalid id never costs its record.
 
+use std::borrow::Cow;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
@@ -24,6 +26,17 @@ impl<const N: usize> Id<N> {
             [] => Self::Absent,
             _ => hex(bytes).map_or(Self::Invalid, Self::of),
         }
+    }
+
+    /// The bytes of a protobuf field that is no id, in hex; empty for an id.
+    pub(crate) fn odd_bytes(self, bytes: &[u8]) -> Cow<'static, str> {
+        /// Bytes that are told of a long field.
+        const MOST: usize = 512;
+        if self != Self::Invalid {
+            return Cow::Borrowed("");
+        }
+        let told = bytes.get(..MOST).unwrap_or(bytes);
+        told.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
     /// From text: hex in either case, or the base64 that generic protobuf-to-JSON mappers write.

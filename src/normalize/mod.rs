@@ -9,9 +9,14 @@
 //! | `watchtower.timestamp_source` | `observed` or `received`: the timestamp is not the event's own |
 //! | `watchtower.original_timestamp` | the time as sent, where no row can carry it |
 //! | `watchtower.original_severity_number` | the severity number as sent, where it is not 1 to 24 |
+//! | `watchtower.original_trace_id`, `…_span_id` | what was sent as an OTLP record's id and is none |
 //! | `watchtower.truncated` | what was cut, with its size |
-//! | `otel.dropped_attributes_count` | as the sender counted; for the scope `otel.scope.dropped_…` |
-//! | `otel.scope.schema_url` | the scope's schema; the resource's is `otel.resource.schema_url` |
+//! | `otel.dropped_attributes_count` | as the sender counted |
+//! | `otel.resource.schema_url` | the schema of a resource's attributes |
+//!
+//! A record keeps its scope's attributes beside its own, each key prefixed with `otel.scope.`, and so
+//! what the table says of the scope: `otel.scope.dropped_attributes_count`, `otel.scope.schema_url`,
+//! `otel.scope.watchtower.truncated`.
 //!
 //! [`Record`]: crate::record::Record
 
@@ -39,8 +44,8 @@ pub(crate) use time::{Stamp, parse_epoch, parse_rfc3339};
 use crate::config::{self, Config};
 use crate::record::Receiver;
 
-/// Nanoseconds of a day: how far ahead of its receipt a record may be dated.
-const DAY_NANOS: i64 = 86_400_000_000_000;
+/// Nanoseconds of a second.
+const SECOND_NANOS: i64 = 1_000_000_000;
 
 /// Longest service, environment, scope name and version, severity text and event name. They are
 /// columns of few distinct values; a longer one is somebody's data in the wrong place.
@@ -70,12 +75,13 @@ impl From<&config::Limits> for Limits {
             message: limits.message.as_usize(),
             value: limits.value.as_usize(),
             attributes: limits.attributes,
-            // Four times the largest body: a batch of 8,192 records under 2 KiB of resource needs
-            // a quarter of it.
+            // As much as all requests may hold: a batch of 8,192 records under 2 KiB of resource
+            // needs an eighth of that. Records of the largest body take more than the body, as
+            // small ones take more room in a frame than on the wire.
             expanded: limits
-                .body
+                .in_flight
                 .as_usize()
-                .saturating_mul(4)
+                .max(limits.body.as_usize().saturating_mul(2))
                 .min(MAX_EXPANDED_BYTES),
         }
     }
@@ -90,6 +96,8 @@ pub struct Context {
     pub received_at: i64,
     /// How long the store keeps records: one dated further back is stored under its receipt time.
     pub retention: Duration,
+    /// How far ahead of its receipt a record may be dated; else likewise.
+    pub future: Duration,
     /// What a level in bare digits means.
     pub digits: config::Digits,
     /// Bounds on each record.
@@ -104,17 +112,22 @@ impl Context {
             receiver,
             received_at,
             retention: config.retention.duration(),
+            future: config.limits.future.duration(),
             digits: config.levels.digits,
             limits: Limits::from(&config.limits),
         }
     }
 
-    /// Whether a row may carry this time: not older than the retention, not more than a day ahead.
-    /// One bad clock could otherwise open a thousand partitions, or lose its records to the TTL.
+    /// Whether a row may carry this time: not older than the retention, not too far ahead. One bad
+    /// clock could otherwise open thousands of partitions, or lose its records to the TTL.
     fn admits(&self, nanos: i64) -> bool {
-        let retention = i64::try_from(self.retention.as_nanos()).unwrap_or(i64::MAX);
+        let in_nanos = |time: Duration| i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
+        let retention = in_nanos(self.retention);
+        // The end of a row's life is counted in 32 bits of seconds, which end in 2106.
+        let last = (i64::from(u32::MAX) * SECOND_NANOS).saturating_sub(retention);
+        let latest = self.received_at.saturating_add(in_nanos(self.future));
         nanos >= self.received_at.saturating_sub(retention)
-            && nanos <= self.received_at.saturating_add(DAY_NANOS)
+            && nanos <= latest.min(last.max(self.received_at))
     }
 }
 
@@ -123,7 +136,7 @@ impl Context {
 pub struct Repairs {
     /// Strings with bytes that are no UTF-8, or with half a surrogate pair: U+FFFD in their place.
     pub invalid_utf8: u32,
-    /// Trace or span ids that are none, and were left out.
+    /// Trace or span ids that are none; what was sent is kept in an attribute.
     pub invalid_ids: u32,
     /// Times that cannot be, or lie outside what the store keeps.
     pub replaced_timestamps: u32,
@@ -141,9 +154,17 @@ pub struct Repairs {
     pub string_table_refs: u32,
     /// Lists of logs in the form that OTLP had before 2022; their records were not read.
     pub legacy_logs: u32,
+    /// Whether something was nested too deep that its record or resource does not tell of yet.
+    pub(crate) deep: bool,
 }
 
 impl Repairs {
+    /// Takes note of a value that is nested too deep.
+    pub(crate) fn cut_depth(&mut self) {
+        self.too_deep += 1;
+        self.deep = true;
+    }
+
     /// Every counter with its name, as the metrics label it.
     #[must_use]
     pub fn named(&self) -> [(&'static str, u32); 10] {

@@ -96,6 +96,7 @@ mod tests {
             receiver: Receiver::OtlpGrpc,
             received_at: 1_790_000_000_123_456_789,
             retention: Duration::from_secs(86_400),
+            future: Duration::from_secs(86_400),
             digits: Default::default(),
             limits,
         };

@@ -1,5 +1,6 @@
 //! Severity: numbers and texts to levels.
 
+use super::Decimal;
 use crate::config::Digits;
 use crate::record::Level;
 
@@ -40,6 +41,12 @@ pub(crate) fn level_of_text(text: &str, digits: Digits) -> Level {
     let text = text.trim_matches(|c: char| c.is_whitespace() || "[]<>():".contains(c));
     if text.bytes().all(|b| b.is_ascii_digit()) {
         let number = text.parse().ok();
+        return number.map_or(Level::Unspecified, |number| level_of_digits(number, digits));
+    }
+    if text.starts_with(|c: char| c.is_ascii_digit()) {
+        // A logger whose numbers are floats means the same by 50.0 as by 50.
+        let number = Decimal::parse(text).and_then(Decimal::whole);
+        let number = number.and_then(|number| u16::try_from(number).ok());
         return number.map_or(Level::Unspecified, |number| level_of_digits(number, digits));
     }
     let name = without_offset(text).as_bytes();
@@ -128,6 +135,17 @@ mod tests {
             assert_eq!(read(Digits::Python, text), python, "{text}");
             assert_eq!(read(Digits::Syslog, text), syslog, "{text}");
         }
+        for (text, level) in [
+            ("50.0", Level::Error),
+            ("5e1", Level::Error),
+            ("3.0E+1", Level::Info),
+            ("50.5", Level::Unspecified),
+            ("5e9", Level::Unspecified),
+            ("5x", Level::Unspecified),
+        ] {
+            assert_eq!(read(Digits::Pino, text), level, "{text}");
+        }
+        assert_eq!(read(Digits::None, "50.0"), Level::Unspecified);
         assert_eq!(read(Digits::None, "30"), Level::Unspecified);
         assert_eq!(read(Digits::None, "INFO2"), Level::Info);
     }

@@ -23,6 +23,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Error;
 use crate::frame::Frame;
+use crate::state_file::is_no_room;
+use crate::telemetry::one_line;
 
 /// Name of the directory inside the state directory.
 pub const DIR: &str = "dead-letters";
@@ -75,13 +77,12 @@ impl DeadLetters {
     /// Opens the directory and makes it when it is missing, for its owner only.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// When it cannot be made. Where there only is no room, a burial makes it.
     pub fn open(dir: &Path) -> Result<DeadLetters, Error> {
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(dir)
-            .map_err(|error| failed("start", dir, error))?;
+        match make(dir) {
+            Err(error) if !is_no_room(&error) => return Err(failed("start", dir, error)),
+            _ => {}
+        }
         Ok(DeadLetters {
             dir: dir.into(),
             counts: Arc::default(),
@@ -133,6 +134,7 @@ impl DeadLetters {
     fn write(&self, kind: &str, bytes: &[u8], letter: &Letter) -> Result<(), Error> {
         let json = serde_json::to_vec_pretty(letter).map_err(io::Error::other);
         let write = || {
+            make(&self.dir)?;
             self.replace(&format!("{}.{kind}", letter.name), bytes)?;
             self.replace(&format!("{}.json", letter.name), &json?)?;
             fs::File::open(&self.dir)?.sync_all()
@@ -142,31 +144,67 @@ impl DeadLetters {
 
     fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let new = self.dir.join(format!("{name}.new"));
-        let mut file = fs::OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&new)?;
+        let mut file = create(&new)?;
         file.write_all(bytes)?;
         file.sync_all()?;
         fs::rename(&new, self.dir.join(name))
     }
 
-    /// All letters, oldest first. Blocks.
+    /// All letters, oldest first. Of one whose description cannot be read it says so as the reason, and
+    /// what its frame tells. Blocks.
     ///
     /// # Errors
-    /// When the directory cannot be read. A letter that cannot be read is left out.
+    /// When the directory cannot be read.
     pub fn list(&self) -> Result<Vec<Letter>, Error> {
-        let entries = fs::read_dir(&self.dir).map_err(|e| failed("list", &self.dir, e))?;
+        let entries = self.entries()?;
         let mut letters: Vec<Letter> = entries
-            .flatten()
-            .map(|entry| entry.path())
-            .filter(|path| path.extension().is_some_and(|kind| kind == "json"))
-            .filter_map(|path| serde_json::from_slice(&fs::read(path).ok()?).ok())
+            .filter_map(|entry| {
+                let file = entry.file_name().into_string().ok()?;
+                let name = file.strip_suffix(".json")?;
+                Some(self.letter(name, &self.path(name, "json")?))
+            })
             .collect();
+        for letter in &mut letters {
+            letter.reason.message = one_line(&letter.reason.message);
+        }
         letters.sort_by(|a, b| (a.buried_at, &a.name).cmp(&(b.buried_at, &b.name)));
         Ok(letters)
+    }
+
+    fn letter(&self, name: &str, path: &Path) -> Letter {
+        let described = fs::read(path)
+            .map_err(|error| error.to_string())
+            .and_then(|bytes| serde_json::from_slice(&bytes).map_err(|error| error.to_string()));
+        match described {
+            // By the name of its files it is found again, whatever stands in it.
+            Ok(letter) => Letter {
+                name: name.to_owned(),
+                ..letter
+            },
+            Err(error) => self.undescribed(name, path, &error),
+        }
+    }
+
+    fn undescribed(&self, name: &str, path: &Path, error: &str) -> Letter {
+        let frame = self.read(name).ok().flatten();
+        let header = frame.as_ref().map(Frame::header);
+        let bytes = ["frame", "bin"].into_iter().find_map(|kind| {
+            let file = fs::metadata(self.path(name, kind)?).ok()?;
+            Some(file.len())
+        });
+        let written = fs::metadata(path).and_then(|file| file.modified()).ok();
+        let age = written.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
+        Letter {
+            name: name.to_owned(),
+            first_id: header.map_or(String::new(), |header| header.first_id.to_string()),
+            records: header.map_or([0; 3], |header| header.accepted.map(u64::from)),
+            bytes: bytes.unwrap_or_default(),
+            buried_at: age.map_or(0, |age| i64::try_from(age.as_millis()).unwrap_or(i64::MAX)),
+            reason: Reason {
+                code: None,
+                message: format!("its description {name}.json cannot be read: {error}"),
+            },
+        }
     }
 
     /// The frame of a letter; `None` when there is no such letter. Blocks.
@@ -216,7 +254,9 @@ impl DeadLetters {
     /// When the disk fails.
     pub fn ask_for_replay(&self, name: &str) -> Result<(), Error> {
         match self.path(name, "replay") {
-            Some(path) => fs::write(&path, b"").map_err(|error| failed("note", &path, error)),
+            Some(path) => create(&path)
+                .map(|_| ())
+                .map_err(|error| failed("note", &path, error)),
             None => Ok(()),
         }
     }
@@ -242,12 +282,21 @@ impl DeadLetters {
     /// # Errors
     /// When the directory cannot be read.
     pub fn asked(&self) -> Result<Vec<String>, Error> {
-        let entries = fs::read_dir(&self.dir).map_err(|e| failed("list", &self.dir, e))?;
-        let names = entries.flatten().filter_map(|entry| {
+        let names = self.entries()?.filter_map(|entry| {
             let name = entry.file_name().into_string().ok()?;
             Some(name.strip_suffix(".replay")?.to_owned())
         });
         Ok(names.collect())
+    }
+
+    /// What is in the directory; nothing where there is none.
+    fn entries(&self) -> Result<impl Iterator<Item = fs::DirEntry> + use<>, Error> {
+        let entries = match fs::read_dir(&self.dir) {
+            Ok(entries) => Some(entries),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(failed("list", &self.dir, error)),
+        };
+        Ok(entries.into_iter().flatten().flatten())
     }
 
     /// The path of one of a letter's files. Names come from outside, too.
@@ -261,9 +310,11 @@ impl DeadLetters {
     /// # Errors
     /// When the directory cannot be read.
     pub fn counts(&self) -> Result<Counts, Error> {
-        let changed = fs::metadata(&self.dir)
-            .and_then(|meta| meta.modified())
-            .map_err(|error| failed("list", &self.dir, error))?;
+        let changed = match fs::metadata(&self.dir).and_then(|meta| meta.modified()) {
+            Ok(changed) => changed,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Counts::default()),
+            Err(error) => return Err(failed("list", &self.dir, error)),
+        };
         let mut known = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((at, counts)) = *known
             && at == changed
@@ -274,7 +325,7 @@ impl DeadLetters {
         for letter in self.list()? {
             counts.letters += 1;
             for (sum, records) in counts.records.iter_mut().zip(letter.records) {
-                *sum += records;
+                *sum = sum.saturating_add(records);
             }
         }
         // A change within the clock's resolution would go unnoticed: keep only what has settled.
@@ -282,6 +333,22 @@ impl DeadLetters {
         *known = settled.then_some((changed, counts));
         Ok(counts)
     }
+}
+
+fn create(path: &Path) -> io::Result<fs::File> {
+    fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)
+}
+
+fn make(dir: &Path) -> io::Result<()> {
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(dir)
 }
 
 fn failed(what: &'static str, path: &Path, source: io::Error) -> Error {
@@ -325,6 +392,22 @@ mod tests {
     }
 
     #[test]
+    fn a_reason_of_many_lines_is_listed_in_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let dead = DeadLetters::open(dir.path()).unwrap();
+        let reason = Reason {
+            code: Some(60),
+            message: format!("no table\nx{}\n", "y".repeat(10_000)),
+        };
+        dead.bury(&frame(77, 5, 100), &reason).unwrap();
+        let [letter] = &dead.list().unwrap()[..] else {
+            panic!("one letter")
+        };
+        assert!(letter.reason.message.starts_with("no table xyyy"));
+        assert!(letter.reason.message.len() < 1100);
+    }
+
+    #[test]
     fn bytes_that_are_no_frame_are_kept_and_counted() {
         let dir = tempfile::tempdir().unwrap();
         let dead = DeadLetters::open(dir.path()).unwrap();
@@ -333,6 +416,27 @@ mod tests {
         assert_eq!(dead.counts().unwrap().letters, 1);
         let name = &dead.list().unwrap()[0].name;
         assert_eq!(dead.read(name).unwrap(), None);
+    }
+
+    #[test]
+    fn a_letter_whose_description_is_damaged_is_there_all_the_same() {
+        let dir = tempfile::tempdir().unwrap();
+        let dead = DeadLetters::open(dir.path()).unwrap();
+        dead.bury(&frame(77, 5, 1000), &reason()).unwrap();
+        dead.bury(&frame(99, 2, 1000), &reason()).unwrap();
+        let name = format!("{:016x}", 77);
+        fs::write(dir.path().join(format!("{name}.json")), "{\"name\": 7").unwrap();
+        fs::write(dir.path().join("nothing.json"), "").unwrap();
+        let letters = dead.list().unwrap();
+        assert_eq!(letters.len(), 3, "{letters:?}");
+        let of = |name: &str| letters.iter().find(|letter| letter.name == name).unwrap();
+        assert_eq!(of(&name).records, [0, 0, 5]);
+        assert!(of(&name).reason.message.contains(".json cannot be read: "));
+        assert_eq!((of("nothing").records, of("nothing").bytes), ([0; 3], 0));
+        let counts = dead.counts().unwrap();
+        assert_eq!((counts.letters, counts.records), (3, [0, 0, 7]));
+        assert!(dead.remove("nothing").unwrap() && dead.remove(&name).unwrap());
+        assert_eq!(dead.list().unwrap().len(), 1);
     }
 
     #[test]

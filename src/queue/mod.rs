@@ -164,7 +164,7 @@ pub fn token(frames: &[Frame]) -> String {
 fn worker_name(path: &Path) -> Result<String, Error> {
     let known = std::fs::read_to_string(path).unwrap_or_default();
     let known = known.trim();
-    if !known.is_empty()
+    if (1..=64).contains(&known.len())
         && known
             .bytes()
             .all(|b| b.is_ascii_alphanumeric() || b == b'-')
@@ -175,8 +175,13 @@ fn worker_name(path: &Path) -> Result<String, Error> {
     random
         .and_then(|random| {
             let name = format!("{random:016x}");
-            std::fs::write(path, &name)?;
-            std::fs::File::open(path)?.sync_all()?;
+            match crate::state_file::replace(path, name.as_bytes()) {
+                // Claims made under the name are taken over once its lease has run out.
+                Err(error) if crate::state_file::is_no_room(&error) => {
+                    tracing::error!(%error, path = %path.display(), "no room to keep the name of this daemon's worker; the next start takes another");
+                }
+                written => written?,
+            }
             Ok(name)
         })
         .map_err(|source| Error::Io {

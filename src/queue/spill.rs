@@ -42,8 +42,13 @@ pub(super) struct Spill {
     state: Arc<Mutex<State>>,
 }
 
+/// Digests of requests, and when their frames were sealed.
+type Digests = Vec<([u8; 16], i64)>;
+
 #[derive(Default)]
 struct State {
+    /// What was in it when it was opened. It may be in Redis, and in ClickHouse, before anybody asks.
+    known: Digests,
     /// Whether frames go through it.
     active: bool,
     /// Why it did not take the last frame.
@@ -57,10 +62,14 @@ impl Spill {
     /// As [`DiskQueue::open`].
     pub(super) fn open(config: &Config) -> Result<Spill, Error> {
         let patience = config.limits.commit_timeout.duration() / 3;
-        Spill::open_in(&config.state_dir.join(DIR), &config.queue.disk, patience)
+        let window = i64::try_from(config.intake.dedup_window.duration().as_millis());
+        let since = super::now_ms().saturating_sub(window.unwrap_or(i64::MAX));
+        let dir = config.state_dir.join(DIR);
+        Spill::open_in(&dir, &config.queue.disk, patience, since)
     }
 
-    /// Opens the spill in a directory.
+    /// Opens the spill in a directory, and reads the digests of requests in it since a time, in
+    /// milliseconds since the epoch: before it is drained, which begins by itself.
     ///
     /// # Errors
     /// As [`DiskQueue::open`].
@@ -68,9 +77,15 @@ impl Spill {
         dir: &Path,
         config: &crate::config::DiskQueueConfig,
         patience: Duration,
+        since: i64,
     ) -> Result<Spill, Error> {
         let disk = DiskQueue::open(dir, config)?;
+        let known = disk.digests(since).unwrap_or_else(|error| {
+            tracing::warn!(%error, "the spill does not say which requests are in it");
+            Vec::new()
+        });
         let state = State {
+            known,
             active: disk.depth().frames > 0,
             refused: None,
         };
@@ -136,10 +151,15 @@ impl Spill {
 
     /// Why it takes no frames, when it does not.
     pub(super) fn last_error(&self) -> Option<Error> {
-        self.state()
-            .refused
-            .clone()
-            .or_else(|| self.disk.last_error())
+        let refused = self.state().refused.clone();
+        // The disk queue knows of its own troubles, and that they are over, although nobody sends.
+        let by_limit = |error: &Error| matches!(error, Error::Full { .. } | Error::Busy { .. });
+        self.disk.last_error().or(refused.filter(by_limit))
+    }
+
+    /// Digests of the requests that were in it when it was opened; once.
+    pub(super) fn take_digests(&self) -> Digests {
+        std::mem::take(&mut self.state().known)
     }
 
     /// What waits in it.

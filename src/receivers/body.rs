@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use axum::body::Body;
-use bytes::{Bytes, BytesMut};
+use axum::body::{Body, HttpBody as _};
+use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{CONTENT_LENGTH, EXPECT};
 use http_body_util::BodyExt;
@@ -16,7 +16,7 @@ use crate::intake::{Budget, Permit};
 /// connection reset while the client still sends, and the connection can be used again.
 const DRAIN_BYTES: usize = 1 << 20;
 const DRAIN_TIME: Duration = Duration::from_millis(500);
-/// Bytes a second that a body comes at on the whole; a slower one holds memory for hours on end.
+/// Bytes a second that a body comes at; a slower one holds memory for hours on end.
 const SLOWEST: u64 = 4 << 10;
 
 /// The bounds of a body.
@@ -42,7 +42,7 @@ pub(super) async fn read(
     let Bounds { limit, pause } = bounds;
     let too_large = || Reject::TooLarge {
         limit,
-        what: "request body",
+        what: "the request body is",
     };
     let mut expected = headers
         .get(CONTENT_LENGTH)
@@ -51,16 +51,17 @@ pub(super) async fn read(
     if expected.is_some_and(|length: usize| length > limit) {
         return Err(too_large());
     }
-    // Bytes are taken from the budget as they come: what is merely announced would let a client that
+    // Memory is taken from the budget as bytes come: what is merely announced would let a client that
     // sends nothing keep others out.
     let mut permit = budget.take(0)?;
-    let started = Instant::now();
-    let mut bytes = BytesMut::new();
+    // Each byte earns time, but never more than the pause: what came fast at first may not trickle
+    // later.
+    let mut due = Instant::now() + pause;
+    let mut bytes = Vec::new();
     let mut first: Option<Bytes> = None;
     loop {
         let held = bytes.len() + first.as_ref().map_or(0, Bytes::len);
-        let due = started + pause + Duration::from_secs(held as u64 / SLOWEST);
-        let next = timeout_at(due.min(Instant::now() + pause), body.frame());
+        let next = timeout_at(due, body.frame());
         let frame = match next.await.map_err(|_| Reject::BodyTimeout(pause))? {
             None => break,
             Some(Ok(frame)) => frame,
@@ -73,26 +74,47 @@ pub(super) async fn read(
             continue;
         };
         let total = held + data.len();
+        let earned = Duration::from_micros(data.len() as u64 * 1_000_000 / SLOWEST);
+        due = (due + earned).min(Instant::now() + pause);
         if held == 0 {
             expected = expected.or_else(|| announced(&data));
         }
         if total > limit || expected.is_some_and(|length| length > limit) {
             return Err(too_large());
         }
-        permit.grow(total.saturating_sub(permit.bytes()))?;
         // Most bodies come in one piece, which is then used where it lies.
-        match first.take() {
-            None if bytes.is_empty() => first = Some(data),
-            earlier => {
-                if let Some(earlier) = earlier {
-                    bytes.reserve(expected.unwrap_or(total).max(total));
-                    bytes.extend_from_slice(&earlier);
-                }
-                bytes.extend_from_slice(&data);
-            }
+        let in_one_piece = first.is_none() && bytes.is_empty();
+        let room = if in_one_piece || total <= bytes.capacity() {
+            total
+        } else {
+            room(total, expected.unwrap_or(limit))
+        };
+        let more = room.saturating_sub(permit.bytes());
+        if body.is_end_stream() || expected == Some(total) {
+            permit.received();
+            permit.grow(more)?;
+        } else {
+            permit.receive(more)?;
         }
+        if in_one_piece {
+            first = Some(data);
+            continue;
+        }
+        bytes.reserve_exact(room.saturating_sub(bytes.len()));
+        if let Some(first) = first.take() {
+            bytes.extend_from_slice(&first);
+        }
+        bytes.extend_from_slice(&data);
     }
-    Ok((first.unwrap_or_else(|| bytes.freeze()), permit))
+    permit.received();
+    Ok((first.unwrap_or_else(|| bytes.into()), permit))
+}
+
+/// The room to make for a body of which `total` bytes are there: twice as much, so that it is seldom
+/// copied, but never for more than `expected`. What is announced need not come, and room that is only
+/// reserved may be memory all the same, where the system hands it out in huge pages.
+fn room(total: usize, expected: usize) -> usize {
+    total.saturating_mul(2).min(expected).max(total)
 }
 
 /// Throws away a bounded part of a body that is refused.
@@ -124,17 +146,70 @@ mod tests {
 
     /// Reads a body that comes in pieces of so many bytes, one every 20 seconds.
     async fn read_slowly(piece: usize, count: usize, budget: &Budget) -> Result<usize, Reject> {
-        let pieces = futures_util::stream::iter(0..count).then(move |_| async move {
-            tokio::time::sleep(Duration::from_secs(20)).await;
-            Ok::<_, std::convert::Infallible>(Bytes::from(vec![7; piece]))
+        read_pieces(vec![(20_000, piece); count], budget).await
+    }
+
+    /// Reads a body of pieces, each given by the milliseconds before it and its bytes. Its length is
+    /// announced.
+    async fn read_pieces(pieces: Vec<(u64, usize)>, budget: &Budget) -> Result<usize, Reject> {
+        let length: usize = pieces.iter().map(|(_, bytes)| bytes).sum();
+        let headers = HeaderMap::from_iter([(CONTENT_LENGTH, length.into())]);
+        let pieces = futures_util::stream::iter(pieces).then(|(pause, bytes)| async move {
+            tokio::time::sleep(Duration::from_millis(pause)).await;
+            Ok::<_, std::convert::Infallible>(Bytes::from(vec![7; bytes]))
         });
         let bounds = Bounds {
             limit: 1 << 20,
             pause: Duration::from_secs(30),
         };
         let mut body = Body::from_stream(pieces);
-        let read = read(&HeaderMap::new(), &mut body, bounds, budget, |_| None).await;
+        let read = read(&headers, &mut body, bounds, budget, |_| None).await;
         read.map(|(bytes, _permit)| bytes.len())
+    }
+
+    /// Reads a body that announces so many bytes, or none, until its first pieces are there; then it
+    /// stalls. Gives back what is taken from the budget by then.
+    async fn stall(announced: Option<usize>, pieces: &[usize]) -> usize {
+        let budget = Budget::new(1 << 30);
+        let pieces: Vec<_> = pieces.iter().map(|bytes| vec![7; *bytes]).collect();
+        let pieces = futures_util::stream::iter(pieces.into_iter().map(Bytes::from))
+            .map(Ok::<_, std::convert::Infallible>)
+            .chain(futures_util::stream::pending());
+        let bounds = Bounds {
+            limit: 64 << 20,
+            pause: Duration::from_secs(30),
+        };
+        let mut body = Body::from_stream(pieces);
+        let announced = |_: &[u8]| announced;
+        let headers = HeaderMap::new();
+        let reading = read(&headers, &mut body, bounds, &budget, announced);
+        let stalled = tokio::time::timeout(Duration::from_secs(1), reading);
+        let watch = async {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            budget.used()
+        };
+        let (stalled, used) = tokio::join!(stalled, watch);
+        assert!(stalled.is_err(), "it ended");
+        used
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stalled_body_holds_twice_what_came_at_most_and_the_budget_knows() {
+        for announced in [None, Some(62_000_000)] {
+            assert_eq!(stall(announced, &[100_000]).await, 100_000);
+            assert_eq!(stall(announced, &[60_000, 40_000]).await, 200_000);
+            // Room that is there already is not taken twice.
+            assert_eq!(stall(announced, &[60_000, 40_000, 50_000]).await, 200_000);
+            assert_eq!(stall(announced, &[60_000, 40_000, 100_001]).await, 400_002);
+        }
+        assert_eq!(stall(Some(110_000), &[60_000, 40_000]).await, 110_000);
+    }
+
+    #[test]
+    fn room_is_made_by_doubling_within_what_is_expected() {
+        assert_eq!(room(100, 62_000_000), 200);
+        assert_eq!(room(100, 150), 150);
+        assert_eq!(room(100, 20), 100);
     }
 
     #[tokio::test(start_paused = true)]
@@ -144,7 +219,42 @@ mod tests {
         let started = Instant::now();
         let trickling = read_slowly(1, 1000, &budget).await;
         assert!(matches!(trickling, Err(Reject::BodyTimeout(_))));
-        assert_eq!(started.elapsed(), Duration::from_secs(30));
+        assert_eq!(started.elapsed().as_secs(), 30);
+        assert_eq!(budget.used(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_came_fast_at_first_may_not_trickle_later() {
+        let budget = Budget::new(4 << 20);
+        let mut pieces = vec![(0, 900 << 10)];
+        pieces.extend([(10_000, 100); 1000]);
+        let started = Instant::now();
+        let trickling = read_pieces(pieces, &budget).await;
+        assert!(matches!(trickling, Err(Reject::BodyTimeout(_))));
+        assert!(started.elapsed() <= Duration::from_secs(31));
+        // At the slowest speed there is, for hours.
+        let slow = vec![(1000, SLOWEST as usize); 255];
+        assert_eq!(read_pieces(slow, &budget).await, Ok(255 << 12));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn slow_bodies_leave_room_for_those_that_are_there() {
+        let budget = Budget::new(100 << 10);
+        let slow = || read_pieces(vec![(0, 20 << 10), (5000, 1)], &budget);
+        let whole = async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            let bounds = Bounds {
+                limit: 1 << 20,
+                pause: Duration::from_secs(30),
+            };
+            let mut body = Body::from(vec![7; 50 << 10]);
+            let read = read(&HeaderMap::new(), &mut body, bounds, &budget, |_| None).await;
+            read.map(|(bytes, _permit)| bytes.len())
+        };
+        let (a, b, c, whole) = tokio::join!(slow(), slow(), slow(), whole);
+        assert_eq!((a, b), (Ok((20 << 10) + 1), Ok((20 << 10) + 1)));
+        assert!(matches!(c, Err(Reject::Unavailable(_))), "{c:?}");
+        assert_eq!(whole, Ok(50 << 10));
         assert_eq!(budget.used(), 0);
     }
 }

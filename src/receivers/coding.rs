@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use axum::http::HeaderMap;
 use bytes::Bytes;
+use flate2::bufread::GzDecoder;
 use flate2::{Decompress, FlushDecompress, Status};
 use http::header::CONTENT_ENCODING;
 use tokio::sync::Semaphore;
@@ -73,7 +74,7 @@ impl Coding {
     fn decoder(self, bytes: &[u8]) -> std::io::Result<Box<dyn Read + Send + '_>> {
         Ok(match self {
             Coding::Identity => Box::new(bytes),
-            Coding::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(bytes)),
+            Coding::Gzip => Box::new(Gunzip::new(bytes)),
             Coding::Deflate => Box::new(Inflate::new(bytes)),
             Coding::Zstd => {
                 let mut decoder = zstd::stream::read::Decoder::with_buffer(bytes)?;
@@ -115,10 +116,11 @@ impl Unpacker {
         }
         let decoder = coding
             .decoder(&bytes)
-            .map_err(|error| damaged(coding, &error))?;
+            .map_err(|error| damaged(coding, &bytes, &error))?;
         let capacity = bytes.len().saturating_mul(4).clamp(STEP, 1 << 20);
         let mut unpacking = Unpacking {
             coding,
+            packed: &bytes,
             decoder,
             out: Vec::with_capacity(capacity.min(self.limit.max(STEP))),
             filled: 0,
@@ -149,6 +151,7 @@ impl Unpacker {
 /// A body while it is decompressed.
 struct Unpacking<'a> {
     coding: Coding,
+    packed: &'a [u8],
     decoder: Box<dyn Read + Send + 'a>,
     out: Vec<u8>,
     /// Bytes of `out` that are there; the rest is room for more.
@@ -169,12 +172,12 @@ impl Unpacking<'_> {
                 Ok(0) => return Ok(true),
                 Ok(read) => self.filled += read,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(damaged(self.coding, &error)),
+                Err(error) => return Err(damaged(self.coding, self.packed, &error)),
             }
             if self.filled > self.limit {
                 return Err(Reject::TooLarge {
                     limit: self.limit,
-                    what: "decompressed request body",
+                    what: "the decompressed request body is",
                 });
             }
             permit.grow(self.filled.saturating_sub(permit.bytes()))?;
@@ -183,9 +186,58 @@ impl Unpacking<'_> {
     }
 }
 
-fn damaged(coding: Coding, error: &std::io::Error) -> Reject {
+fn damaged(coding: Coding, packed: &[u8], error: &std::io::Error) -> Reject {
+    let window = zstd_window(packed).filter(|window| *window > 1 << ZSTD_WINDOW_LOG_MAX);
+    if let (Coding::Zstd, Some(window)) = (coding, window) {
+        return Reject::bad_data(format!(
+            "the body's zstd frame needs a window of {window} bytes, and here it may be {} at most; compress \
+             with a window log up to {ZSTD_WINDOW_LOG_MAX}, which is without `--long` or `--ultra`",
+            1 << ZSTD_WINDOW_LOG_MAX
+        ));
+    }
     let name = coding.name();
     Reject::bad_data(format!("the body is not {name}, or is cut short: {error}"))
+}
+
+/// The window that a zstd frame asks for, in bytes (RFC 8878, 3.1.1.1); `None` where its content is the
+/// window, or it is no such frame.
+fn zstd_window(packed: &[u8]) -> Option<u64> {
+    let [0x28, 0xb5, 0x2f, 0xfd, descriptor, window] = *packed.first_chunk()? else {
+        return None;
+    };
+    let is_single_segment = descriptor & 0x20 != 0;
+    let base = 1u64 << (10 + (window >> 3));
+    (!is_single_segment).then(|| base + base / 8 * u64::from(window & 7))
+}
+
+/// Reads gzip: one member after the other (RFC 1952, section 2.2), and zeros behind the last, by which
+/// some writers fill up a block.
+struct Gunzip<'a> {
+    member: GzDecoder<&'a [u8]>,
+}
+
+impl<'a> Gunzip<'a> {
+    fn new(bytes: &'a [u8]) -> Self {
+        Self {
+            member: GzDecoder::new(bytes),
+        }
+    }
+}
+
+impl Read for Gunzip<'_> {
+    fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
+        loop {
+            let read = self.member.read(out)?;
+            if read > 0 || out.is_empty() {
+                return Ok(read);
+            }
+            let rest = *self.member.get_ref();
+            if rest.iter().all(|byte| *byte == 0) {
+                return Ok(0);
+            }
+            self.member = GzDecoder::new(rest);
+        }
+    }
 }
 
 /// Reads zlib or, where there is no zlib header, raw deflate. The decoders of flate2 take the end of

@@ -29,12 +29,12 @@ impl Encoding {
     pub(super) fn of(headers: &HeaderMap) -> Result<Encoding, Reject> {
         let found = MediaType::of(headers);
         match found.name.as_str() {
-            _ if found.foreign_charset => Err(Reject::MediaType(found.whole)),
+            _ if found.foreign_charset => Err(found.refuse(Place::Otlp)),
             PROTOBUF | "application/protobuf" | "application/vnd.google.protobuf" => {
                 Ok(Encoding::Protobuf)
             }
             JSON => Ok(Encoding::Json),
-            _ => Err(Reject::MediaType(found.whole)),
+            _ => Err(found.refuse(Place::Otlp)),
         }
     }
 
@@ -58,9 +58,29 @@ pub(super) fn check_plain_json(headers: &HeaderMap) -> Result<(), Reject> {
         .iter()
         .any(|other| found.name.contains(other));
     if is_binary || found.foreign_charset {
-        return Err(Reject::MediaType(found.whole));
+        return Err(found.refuse(Place::PlainJson));
     }
     Ok(())
+}
+
+/// What a request to the gRPC method is told that does not speak gRPC; `http_path` takes OTLP over
+/// HTTP.
+pub(super) fn refuse_at_grpc(headers: &HeaderMap, http_path: &str) -> Reject {
+    MediaType::of(headers).refuse(Place::Grpc { http_path })
+}
+
+/// Where a content type is not spoken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place<'p> {
+    /// The path of OTLP over HTTP.
+    Otlp,
+    /// The method of gRPC.
+    Grpc {
+        /// Where OTLP over HTTP is taken.
+        http_path: &'p str,
+    },
+    /// `POST /api/logs`.
+    PlainJson,
 }
 
 /// A content type, in lower case.
@@ -91,9 +111,112 @@ impl MediaType {
     }
 }
 
+impl MediaType {
+    /// Says what arrived where, and what to do about it.
+    fn refuse(&self, at: Place<'_>) -> Reject {
+        let found = match self.whole.as_str() {
+            "" => "a request without content type".to_owned(),
+            whole => format!("content type `{whole}`"),
+        };
+        let is_grpc = self.name.starts_with("application/grpc");
+        let is_otlp = is_grpc || self.name.contains("protobuf");
+        let text = match at {
+            Place::Otlp | Place::PlainJson if self.foreign_charset => {
+                format!("{found} names a charset that is not read; send UTF-8")
+            }
+            Place::Otlp if is_grpc => format!(
+                "a gRPC call ({found}) arrived at the path of OTLP over HTTP; for gRPC set \
+                 OTEL_EXPORTER_OTLP_PROTOCOL=grpc and an endpoint without a path, else \
+                 OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf"
+            ),
+            Place::Otlp => format!(
+                "{found} arrived at the path of OTLP over HTTP, which takes `{PROTOBUF}` and `{JSON}`; \
+                 logs that are not OTLP are taken by POST /api/logs of the web port"
+            ),
+            Place::Grpc { http_path } => format!(
+                "{found} arrived at a gRPC method, which takes `application/grpc`; OTLP over HTTP is \
+                 taken by POST {http_path}"
+            ),
+            Place::PlainJson if is_otlp => format!(
+                "OTLP ({found}) arrived at /api/logs, which takes plain JSON; OTLP is taken by POST /v1/logs"
+            ),
+            Place::PlainJson => format!(
+                "{found} arrived at /api/logs, which takes JSON: one object, an array, or one object a line, \
+                 as `{JSON}`"
+            ),
+        };
+        Reject::MediaType(text)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_wrong_type_is_told_what_arrived_where_and_what_to_do() {
+        let of = |value: &str, at: Place<'_>| MediaType::of(&with(value)).refuse(at).message();
+        for (value, at, parts) in [
+            (
+                "application/json",
+                Place::Grpc {
+                    http_path: "/v1/logs",
+                },
+                [
+                    "`application/json` arrived at a gRPC method",
+                    "POST /v1/logs",
+                ],
+            ),
+            (
+                "application/grpc",
+                Place::Otlp,
+                [
+                    "a gRPC call (content type `application/grpc`) arrived",
+                    "PROTOCOL=grpc",
+                ],
+            ),
+            (
+                "text/plain",
+                Place::Otlp,
+                [
+                    "`text/plain` arrived at the path of OTLP over HTTP",
+                    "POST /api/logs",
+                ],
+            ),
+            (
+                "application/json; charset=latin1",
+                Place::Otlp,
+                ["`application/json; charset=latin1` names", "UTF-8"],
+            ),
+            (
+                "application/x-protobuf",
+                Place::PlainJson,
+                [
+                    "OTLP (content type `application/x-protobuf`)",
+                    "POST /v1/logs",
+                ],
+            ),
+            (
+                "multipart/form-data",
+                Place::PlainJson,
+                ["arrived at /api/logs", "`application/json`"],
+            ),
+        ] {
+            let text = of(value, at);
+            for part in parts {
+                assert!(text.contains(part), "{value}: {text}");
+            }
+            // Nobody is told to send what was sent.
+            assert_eq!(text.matches(&format!("`{value}`")).count(), 1, "{text}");
+        }
+        let none = MediaType::of(&HeaderMap::new())
+            .refuse(Place::Otlp)
+            .message();
+        assert!(
+            none.starts_with("a request without content type arrived"),
+            "{none}"
+        );
+    }
 
     fn with(value: &str) -> HeaderMap {
         HeaderMap::from_iter([(CONTENT_TYPE, value.parse().unwrap())])

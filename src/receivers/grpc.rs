@@ -18,7 +18,7 @@ use super::body;
 use super::caller::{Caller, Form};
 use super::coding::Coding;
 use super::decode::{self, Outcome};
-use super::encoding::{Encoding, is_grpc};
+use super::encoding::{Encoding, is_grpc, refuse_at_grpc};
 use super::reply::Reject;
 use super::response;
 use crate::record::Receiver;
@@ -30,7 +30,7 @@ pub(super) const PREFIX_BYTES: usize = 5;
 
 pub(super) async fn export(State(door): State<Door>, request: Request) -> Response {
     let (parts, mut body) = request.into_parts();
-    let refused = not_grpc(&parts);
+    let refused = not_grpc(&parts, &door.config.otlp.path);
     let form = if refused.is_some() {
         Form::Http(Encoding::of_answer(&parts.headers))
     } else {
@@ -54,23 +54,18 @@ pub(super) async fn export(State(door): State<Door>, request: Request) -> Respon
 }
 
 /// Why a request cannot be answered in gRPC at all.
-fn not_grpc(parts: &Parts) -> Option<Reject> {
+fn not_grpc(parts: &Parts, http_path: &str) -> Option<Reject> {
     if parts.method != Method::POST {
         return Some(Reject::Method("POST"));
     }
     if !is_grpc(&parts.headers) {
-        let found = parts.headers.get(http::header::CONTENT_TYPE);
-        let found = found.map_or(&b""[..], HeaderValue::as_bytes);
-        return Some(Reject::MediaType(
-            String::from_utf8_lossy(found).into_owned(),
-        ));
+        return Some(refuse_at_grpc(&parts.headers, http_path));
     }
     (parts.version < Version::HTTP_2).then(|| {
-        Reject::bad_data(
+        Reject::bad_data(format!(
             "gRPC needs HTTP/2, and this came over HTTP/1.1: let the proxy in between speak HTTP/2, \
-             or send OTLP over HTTP to /v1/logs"
-                .to_owned(),
-        )
+             or send OTLP over HTTP to {http_path}"
+        ))
     })
 }
 
@@ -91,7 +86,7 @@ async fn call(door: &Door, parts: &Parts, body: &mut Body) -> Result<Outcome, Re
     let (bytes, mut permit) = read.map_err(|reject| match reject {
         Reject::TooLarge { .. } => Reject::TooLarge {
             limit: door.bounds.limit,
-            what: "message",
+            what: "the message is",
         },
         other => other,
     })?;

@@ -38,7 +38,7 @@ pub(super) async fn accept(State(door): State<Door>, request: Request) -> Respon
 /// Answers `OPTIONS` where it is not a preflight of a page that may send.
 pub(super) async fn options(State(door): State<Door>, request: Request) -> Response {
     let (parts, mut body) = request.into_parts();
-    let reject = Reject::Method("GET, HEAD, POST");
+    let reject = Reject::Method("GET, HEAD, POST, OPTIONS");
     let caller = caller(&parts);
     door.refuse(&caller, reject, &parts.headers, &mut body)
         .await

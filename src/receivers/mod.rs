@@ -25,7 +25,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use ::http::HeaderMap;
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::{any, post};
@@ -35,9 +35,8 @@ use tracing::error;
 
 use crate::auth::Tokens;
 use crate::config::Config;
-use crate::frame::BlockBuilder;
 use crate::intake::resends::{Digest, Resends, Seen, digest};
-use crate::intake::{self, AddError, Intake, Permit};
+use crate::intake::{self, AddError, Filling, Intake, Permit};
 use crate::normalize::Context;
 use crate::record::Receiver;
 use crate::telemetry::Metrics;
@@ -110,8 +109,14 @@ impl Door {
 
     /// The routes that the web port has besides its own.
     pub fn web_router(&self) -> Router {
+        let native = if self.config.cors.is_on() {
+            post(json::accept).options(json::options)
+        } else {
+            post(json::accept)
+        };
         Router::new()
-            .route("/api/logs", post(json::accept).options(json::options))
+            .route("/api/logs", native.clone())
+            .route("/api/logs/", native)
             .route("/v1/logs", any(http::export))
             .route("/v1/logs/", any(http::export))
             .layer(from_fn(answer_panics))
@@ -119,14 +124,14 @@ impl Door {
             .with_state(self.clone())
     }
 
-    /// Answers a request to a path of the web port that there is not, if it is one that OTLP senders
-    /// use; else gives the request back.
+    /// Answers a request to a path or with a method of the web port that there is not, if it is one
+    /// that OTLP senders use; else gives the request back.
     ///
     /// # Errors
     /// The request, when it is for somebody else.
     pub async fn unknown_path(&self, request: Request) -> Result<Response, Request> {
-        if paths::is_otlp(request.uri().path()) {
-            return Ok(paths::unknown(State(self.clone()), request).await);
+        if paths::is_otlp(&request) {
+            return Ok(paths::unknown_on_web(self, request).await);
         }
         Err(request)
     }
@@ -168,7 +173,7 @@ impl Door {
         body: Bytes,
         permit: Permit,
         wait: Duration,
-        walk: impl FnOnce(&[u8], &Context, &mut BlockBuilder) -> Result<Outcome, DecodeError>,
+        walk: impl FnOnce(&[u8], &Context, &mut Filling) -> Result<Outcome, DecodeError>,
     ) -> Result<Outcome, Reject> {
         let context = Context::new(receiver, unix_nanos(), &self.config);
         let wait = wait.min(self.config.limits.commit_timeout.duration());
@@ -184,19 +189,18 @@ impl Door {
                 Seen::New(ticket) => Some(ticket),
                 Seen::Before(_receipt) => {
                     let outcome = long(body.len(), || {
-                        walk(&body, &context, &mut BlockBuilder::new())
+                        walk(&body, &context, &mut Filling::new(permit))
                     })?;
                     self.metrics.resent(receiver);
                     return Ok(outcome);
                 }
             },
         };
-        let add = |builder: &mut BlockBuilder| {
-            let before = builder.len();
-            let outcome = walk(&body, &context, builder)?;
+        let add = |filling: &mut Filling| {
+            let outcome = walk(&body, &context, filling)?;
             // Records without a time look alike although each is one of its own.
-            let anonymous = matches!(identity, Identity::Bytes { .. })
-                && builder.has_time(before, context.received_at);
+            let anonymous =
+                matches!(identity, Identity::Bytes { .. }) && filling.has_time(context.received_at);
             Ok((outcome, ticket.filter(|_| !anonymous)))
         };
         let added = long(body.len(), || self.intake.add_once(permit, add));
@@ -262,12 +266,13 @@ impl From<DecodeError> for Reject {
         match error {
             DecodeError::Expands { limit } => Reject::TooLarge {
                 limit,
-                what: "the request's records together",
+                what: "the request's records together are",
             },
             DecodeError::Damaged { ref path, .. } => Reject::BadData {
                 field: path.clone(),
                 text: error.to_string(),
             },
+            DecodeError::NoRoom { .. } => Reject::Unavailable(error.to_string()),
             DecodeError::Empty => Reject::bad_data(error.to_string()),
         }
     }

@@ -17,8 +17,29 @@ use crate::record::Receiver;
 /// Most of a path that is repeated to its sender.
 const PATH_CHARS: usize = 200;
 
-/// Answers a request whose path no receiver has.
+/// Answers a request whose path no receiver of the OTLP ports has.
 pub(super) async fn unknown(State(door): State<Door>, request: Request) -> Response {
+    let own = door.config.otlp.path.clone();
+    refuse(&door, request, |path, grpc| hint(path, grpc, &own)).await
+}
+
+/// The same on the web port, which has no gRPC.
+pub(super) async fn unknown_on_web(door: &Door, request: Request) -> Response {
+    let port = door.config.listen.otlp_grpc.port();
+    let hint = |path: &str, grpc: bool| match (grpc, port) {
+        (false, _) => hint(path, grpc, WEB_PATH),
+        (true, 0) => format!("{GRPC_ON_WEB}, `listen.otlp_grpc`"),
+        (true, port) => format!("{GRPC_ON_WEB}, {port} (`listen.otlp_grpc`)"),
+    };
+    refuse(door, request, hint).await
+}
+
+/// The path of OTLP on the web port.
+const WEB_PATH: &str = "/v1/logs";
+
+const GRPC_ON_WEB: &str = "a gRPC call arrived at the web port (`listen.web`), which takes none; send it to the port for gRPC";
+
+async fn refuse(door: &Door, request: Request, hint: impl Fn(&str, bool) -> String) -> Response {
     let (parts, mut body) = request.into_parts();
     let grpc = is_grpc(&parts.headers) && parts.version >= Version::HTTP_2;
     let receiver = if grpc {
@@ -36,7 +57,7 @@ pub(super) async fn unknown(State(door): State<Door>, request: Request) -> Respo
     let reject = match signal(parts.uri.path(), grpc) {
         _ if parts.method == Method::OPTIONS => Reject::Method("POST"),
         Some(_) if parts.method != Method::POST => Reject::Method("POST"),
-        Some(signal) => match other_signal(&door, &parts.headers, signal) {
+        Some(signal) => match other_signal(door, &parts.headers, signal) {
             Ok(()) => {
                 body::drain(&parts.headers, &mut body).await;
                 return if grpc {
@@ -99,8 +120,8 @@ fn signal(path: &str, grpc: bool) -> Option<&'static str> {
     found.map(|(signal, ..)| *signal)
 }
 
-/// What was probably meant.
-fn hint(path: &str, grpc: bool) -> String {
+/// What was probably meant; `own` is the path that takes OTLP here.
+fn hint(path: &str, grpc: bool, own: &str) -> String {
     let known: String = path.chars().take(PATH_CHARS).collect();
     let path = path.trim_end_matches('/');
     if grpc {
@@ -110,28 +131,50 @@ fn hint(path: &str, grpc: bool) -> String {
         );
     }
     if path.is_empty() {
-        return "nothing is taken at /: OTEL_EXPORTER_OTLP_LOGS_ENDPOINT is used as it is, so write \
-                /v1/logs at its end"
-            .to_owned();
-    }
-    if path.ends_with("/v1/logs") {
         return format!(
-            "nothing at {known}: the path is there twice. OTEL_EXPORTER_OTLP_ENDPOINT is the address alone, \
-             to which SDKs add /v1/logs; only OTEL_EXPORTER_OTLP_LOGS_ENDPOINT is a whole path"
+            "nothing is taken at /: OTEL_EXPORTER_OTLP_LOGS_ENDPOINT is used as it is, so write {own} at \
+             its end"
+        );
+    }
+    let parts = || path.split('/').filter(|part| !part.is_empty());
+    if parts().eq(own.split('/').filter(|part| !part.is_empty())) {
+        return format!(
+            "nothing at {known}: it has a slash too many; OTLP logs are taken by POST {own}"
+        );
+    }
+    let mut ends = parts().rev();
+    if (ends.next(), ends.next()) == (Some("logs"), Some("v1")) {
+        if ends.any(|part| part == "v1") {
+            return format!(
+                "nothing at {known}: the path is there twice. OTEL_EXPORTER_OTLP_ENDPOINT is the address alone, \
+                 to which SDKs add /v1/logs; only OTEL_EXPORTER_OTLP_LOGS_ENDPOINT is a whole path"
+            );
+        }
+        return format!(
+            "nothing at {known}: OTLP logs are taken by POST {own}; write that path into \
+             OTEL_EXPORTER_OTLP_LOGS_ENDPOINT, or the other one into `otlp.path`"
         );
     }
     if path.starts_with("/api") {
         return format!("nothing at {known}: plain JSON is taken by the web port, `listen.web`");
     }
-    format!("nothing at {known}; OTLP logs are taken by POST /v1/logs")
+    format!("nothing at {known}; OTLP logs are taken by POST {own}")
 }
 
-/// Whether a path of the web port is one that OTLP senders use.
-pub(super) fn is_otlp(path: &str) -> bool {
-    let path = path.trim_end_matches('/');
-    path.ends_with("/v1/logs")
+/// Whether a request that the web port has no path for is one of an OTLP sender.
+pub(super) fn is_otlp(request: &Request) -> bool {
+    let path = request.uri().path().trim_end_matches('/');
+    is_grpc(request.headers())
+        || path.ends_with("/logs") && path.contains("/v1/")
+        || path.is_empty() && is_otlp_post(request)
         || path.starts_with("/opentelemetry.proto.")
         || signal(path, false).is_some()
+}
+
+/// Whether this is a POST that only OTLP senders make. The root of the web port is the page.
+fn is_otlp_post(request: &Request) -> bool {
+    let is_protobuf = || matches!(Encoding::of(request.headers()), Ok(Encoding::Protobuf));
+    request.method() == Method::POST && is_protobuf()
 }
 
 #[cfg(test)]
@@ -164,9 +207,32 @@ mod tests {
             ("/api/logs", "the web port"),
             ("/v1/log", "POST /v1/logs"),
         ] {
-            let hint = hint(path, false);
+            let hint = hint(path, false, "/v1/logs");
             assert!(hint.contains(part), "{path}: {hint}");
         }
-        assert!(hint(&"/é".repeat(5000), false).len() < 1024);
+        assert!(hint(&"/é".repeat(5000), false, "/v1/logs").len() < 1024);
+    }
+
+    #[test]
+    fn h_03_b_07_hints_know_the_path_that_is_configured() {
+        for (path, own, part) in [
+            ("//v1/logs", "/v1/logs", "a slash too many"),
+            ("/v1/logs//", "/v1/logs", "a slash too many"),
+            ("/v1//logs", "/v1/logs", "a slash too many"),
+            ("/otlp/v1/logs", "/v1/logs", "POST /v1/logs; write"),
+            ("/otlp/v1/logs/v1/logs", "/v1/logs", "there twice"),
+            ("/v1/logs", "/otlp/v1/logs", "POST /otlp/v1/logs; write"),
+            ("/otlp//v1/logs", "/otlp/v1/logs", "a slash too many"),
+            ("/", "/otlp/v1/logs", "write /otlp/v1/logs at its end"),
+            ("/v1/log", "/in", "POST /in"),
+        ] {
+            let hint = hint(path, false, own);
+            assert!(hint.contains(part), "{path}: {hint}");
+            assert_eq!(
+                hint.contains("twice"),
+                part.contains("twice"),
+                "{path}: {hint}"
+            );
+        }
     }
 }

@@ -44,7 +44,7 @@ pub(crate) enum Reject {
         limit: usize,
         what: &'static str,
     },
-    /// A content type that is not spoken here.
+    /// A content type that is not spoken here; the text says what arrived where.
     MediaType(String),
     /// A content coding that is not spoken here.
     Coding(String),
@@ -104,8 +104,10 @@ impl Reject {
             Reject::Path(_) | Reject::OtherSignal(_) => {
                 (Code::Unimplemented, StatusCode::NOT_FOUND)
             }
-            Reject::BodyTimeout(_) => (Code::Cancelled, StatusCode::REQUEST_TIMEOUT),
-            Reject::Unavailable(_) => (Code::Unavailable, StatusCode::SERVICE_UNAVAILABLE),
+            // Not 408, which is final for senders: a network that is slow now may be quick later.
+            Reject::BodyTimeout(_) | Reject::Unavailable(_) => {
+                (Code::Unavailable, StatusCode::SERVICE_UNAVAILABLE)
+            }
             Reject::Bug => (Code::Internal, StatusCode::INTERNAL_SERVER_ERROR),
         }
     }
@@ -134,6 +136,7 @@ impl Reject {
         let text = match self {
             Reject::BadData { text, .. }
             | Reject::Framing(text)
+            | Reject::MediaType(text)
             | Reject::Path(text)
             | Reject::Unavailable(text) => text.clone(),
             Reject::Unauthenticated(denied) => denied.message().to_owned(),
@@ -141,19 +144,8 @@ impl Reject {
                 "pages of {origin} may not send logs here; add it to `cors.origins` if they should"
             ),
             Reject::TooLarge { limit, what } => format!(
-                "{what} is larger than {limit} bytes; send smaller batches, or raise `limits.body`"
+                "{what} larger than {limit} bytes; send smaller batches, or raise `limits.body`"
             ),
-            Reject::MediaType(found) => {
-                let found = match found.as_str() {
-                    "" => "a request without content type".to_owned(),
-                    found => format!("content type `{found}`"),
-                };
-                format!(
-                    "{found} is not accepted here; send `{}` or `{}` (`application/grpc` for gRPC)",
-                    Encoding::Protobuf.content_type(),
-                    Encoding::Json.content_type()
-                )
-            }
             Reject::Coding(found) => format!(
                 "content encoding `{found}` is not accepted; send one of: {}",
                 Coding::ACCEPTED
@@ -177,7 +169,7 @@ impl Reject {
     fn detail(&self, message: &str) -> Option<Detail> {
         match self {
             Reject::BadData { field, .. } => Some(Detail::Field(field.clone(), message.to_owned())),
-            Reject::Unavailable(_) => Some(Detail::Retry(RETRY_SECONDS)),
+            Reject::BodyTimeout(_) | Reject::Unavailable(_) => Some(Detail::Retry(RETRY_SECONDS)),
             _ => None,
         }
     }
@@ -216,14 +208,17 @@ impl Reject {
             Encoding::Json => Bytes::from(rpc_status::json(code as i32, &message, detail.as_ref())),
         };
         let mut response = (http, [(CONTENT_TYPE, encoding.content_type())], body).into_response();
+        if let Reject::TooLarge { .. } | Reject::BodyTimeout(_) = self {
+            let close = HeaderValue::from_static("close");
+            response.headers_mut().insert(CONNECTION, close);
+        }
         let (name, value) = match self {
-            Reject::Unavailable(_) => (RETRY_AFTER, HeaderValue::from(RETRY_SECONDS)),
+            Reject::BodyTimeout(_) | Reject::Unavailable(_) => {
+                (RETRY_AFTER, HeaderValue::from(RETRY_SECONDS))
+            }
             Reject::Method(allowed) => (ALLOW, HeaderValue::from_static(allowed)),
             Reject::Coding(_) => (ACCEPT_ENCODING, HeaderValue::from_static(Coding::ACCEPTED)),
             Reject::Unauthenticated(_) => (WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")),
-            Reject::TooLarge { .. } | Reject::BodyTimeout(_) => {
-                (CONNECTION, HeaderValue::from_static("close"))
-            }
             _ => return response,
         };
         response.headers_mut().insert(name, value);

@@ -1,13 +1,13 @@
 //! The one HTTP server behind every listener: accepts, speaks TLS where set, serves HTTP/1.1 and
 //! HTTP/2 (also in clear text with prior knowledge) and ends in bounded time.
 
+mod places;
 mod sniff;
 #[cfg(test)]
 mod tests;
 mod tls;
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -17,12 +17,13 @@ use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::Layer;
 use tracing::{debug, warn};
 
+pub use places::{Places, Port};
 pub use tls::{Error as TlsError, acceptor};
 
 use crate::config::Limits;
@@ -44,7 +45,7 @@ const PING_TIMEOUT: Duration = Duration::from_secs(20);
 /// What all listeners share.
 #[derive(Clone)]
 pub struct Server {
-    connections: Arc<Semaphore>,
+    places: Places,
     header_timeout: Duration,
     /// Requests that one HTTP/2 connection may have under way.
     streams: u32,
@@ -55,7 +56,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server for at most `limits.connections` clients at once over all listeners.
+    /// A server for at most `limits.connections` clients at once over all listeners, a few of which
+    /// only the web port may use.
     #[must_use]
     pub fn new(
         limits: &Limits,
@@ -63,9 +65,7 @@ impl Server {
         stop: CancellationToken,
     ) -> Self {
         Self {
-            connections: Arc::new(Semaphore::new(
-                limits.connections.min(Semaphore::MAX_PERMITS),
-            )),
+            places: Places::new(limits.connections),
             header_timeout: limits.header_timeout.duration(),
             streams: limits.streams,
             tls,
@@ -74,11 +74,17 @@ impl Server {
         }
     }
 
+    /// The connections, for whoever counts them.
+    #[must_use]
+    pub fn places(&self) -> &Places {
+        &self.places
+    }
+
     /// Serves `router` on a listener until the server is stopped. Connections may outlive it;
     /// [`Server::drained`] waits for them.
-    pub async fn serve(self, listener: TcpListener, router: Router) {
+    pub async fn serve(self, port: Port, listener: TcpListener, router: Router) {
         loop {
-            let Some(permit) = self.permit().await else {
+            let Some(permit) = self.permit(port).await else {
                 return;
             };
             let accepted = tokio::select! {
@@ -94,7 +100,9 @@ impl Server {
                 }
                 Err(error) => {
                     // Out of file descriptors, or the client is gone already: neither ends the daemon.
-                    warn!(%error, "could not accept a connection");
+                    if sniff::may_log() {
+                        warn!(%error, "could not accept a connection");
+                    }
                     tokio::time::sleep(Duration::from_millis(100)).await;
                 }
             }
@@ -107,9 +115,9 @@ impl Server {
         self.tasks.wait().await;
     }
 
-    async fn permit(&self) -> Option<OwnedSemaphorePermit> {
+    async fn permit(&self, port: Port) -> Option<OwnedSemaphorePermit> {
         tokio::select! {
-            permit = Arc::clone(&self.connections).acquire_owned() => permit.ok(),
+            permit = self.places.take(port) => permit,
             () = self.stop.cancelled() => None,
         }
     }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustls::ServerConfig;
-use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
 
@@ -17,18 +17,33 @@ pub enum Error {
     #[error("`tls.cert_file` and `tls.key_file` go together; only one is set")]
     Incomplete,
     /// A file cannot be read or has no PEM of the kind.
-    #[error("cannot read {what} from {path}: {source}")]
+    #[error("`{key}` names {path}: {fault}")]
     File {
-        /// Certificate or key.
-        what: &'static str,
+        /// The key of the configuration.
+        key: &'static str,
         /// The file.
         path: PathBuf,
-        /// Why.
-        source: rustls::pki_types::pem::Error,
+        /// What is wrong with it, and what would be right.
+        fault: String,
     },
     /// Certificate and key do not fit, or are of no use.
-    #[error("certificate and key cannot be used together: {0}")]
-    Pair(#[from] rustls::Error),
+    #[error("`tls.cert_file` and `tls.key_file` cannot be used together: {0}")]
+    Pair(rustls::Error),
+}
+
+impl Error {
+    /// The key of the configuration that is to be changed, and what is wrong with its value.
+    #[must_use]
+    pub fn blame(&self) -> (&'static str, String) {
+        match self {
+            Error::File { key, path, fault } => (key, format!("{}: {fault}", path.display())),
+            Error::Incomplete => ("tls.cert_file", "needs tls.key_file too".to_owned()),
+            Error::Pair(error) => {
+                let problem = format!("cannot be used with the key in tls.key_file: {error}");
+                ("tls.cert_file", problem)
+            }
+        }
+    }
 }
 
 /// The acceptor for the configured certificate; `None` when TLS is off.
@@ -41,24 +56,40 @@ pub fn acceptor(config: &config::Tls) -> Result<Option<TlsAcceptor>, Error> {
         (Some(cert_file), Some(key_file)) => (cert_file, key_file),
         _ => return Err(Error::Incomplete),
     };
+    let chain = "the certificate, and those of its issuers behind it";
     let certificates = CertificateDer::pem_file_iter(cert_file)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-        .map_err(|source| fault("certificates", cert_file, source))?;
+        .and_then(|found| match found.is_empty() {
+            true => Err(pem::Error::NoItemsFound),
+            false => Ok(found),
+        })
+        .map_err(|error| fault("tls.cert_file", cert_file, chain, &error))?;
     let key = PrivateKeyDer::from_pem_file(key_file)
-        .map_err(|source| fault("a private key", key_file, source))?;
+        .map_err(|error| fault("tls.key_file", key_file, "the private key", &error))?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut server = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
+        .with_safe_default_protocol_versions()
+        .map_err(Error::Pair)?
         .with_no_client_auth()
-        .with_single_cert(certificates, key)?;
+        .with_single_cert(certificates, key)
+        .map_err(Error::Pair)?;
     server.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(Some(TlsAcceptor::from(Arc::new(server))))
 }
 
-fn fault(what: &'static str, path: &Path, source: rustls::pki_types::pem::Error) -> Error {
+fn fault(key: &'static str, path: &Path, wanted: &str, error: &pem::Error) -> Error {
+    let fault = match error {
+        pem::Error::Io(error) => format!(
+            "cannot read it: {error}; it must be there, and readable for the user the daemon runs as"
+        ),
+        pem::Error::NoItemsFound => {
+            format!("holds no PEM of that kind; put {wanted} into it as PEM")
+        }
+        error => format!("is damaged PEM: {error}; put {wanted} into it as PEM"),
+    };
     Error::File {
-        what,
+        key,
         path: path.to_owned(),
-        source,
+        fault,
     }
 }

@@ -13,8 +13,9 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::error::{Error, exception_behind, is_stale};
-use super::line::Lines;
+use super::line::{Line, Lines};
 use super::param::Param;
+use super::stream::Stream;
 use crate::config::{self, Secret};
 
 /// Longest statement that makes or alters a table.
@@ -22,6 +23,18 @@ const STATEMENT_TIMEOUT: Duration = Duration::from_secs(60);
 /// What a query's output comes in, unless it names another format.
 const FORMAT: &str = "TabSeparated";
 const VERSION_TIMEOUT: Duration = Duration::from_secs(10);
+/// Settings of a query that cannot change anything. Whoever stops waiting closes the socket, and
+/// ClickHouse stops too.
+const READ_ONLY: [(&str, &str); 2] = [
+    ("readonly", "2"),
+    ("cancel_http_readonly_queries_on_client_close", "1"),
+];
+
+/// The format that the settings name: the crate has a place of its own for it, which goes before them.
+fn format_of<'a>(settings: &[(&str, &'a str)]) -> &'a str {
+    let format = settings.iter().find(|(name, _)| *name == "default_format");
+    format.map_or(FORMAT, |(_, format)| *format)
+}
 
 /// Where ClickHouse is and who we are there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -167,15 +180,8 @@ impl Client {
         params: &[Param],
         within: Duration,
     ) -> Result<Bytes, Error> {
-        // Whoever stops waiting closes the socket, and ClickHouse stops too.
-        let mut all = vec![
-            ("readonly", "2"),
-            ("cancel_http_readonly_queries_on_client_close", "1"),
-        ];
-        all.extend_from_slice(settings);
-        // The crate has a place of its own for this setting, and that goes before the others.
-        let format = settings.iter().find(|(name, _)| *name == "default_format");
-        let format = format.map_or(FORMAT, |(_, format)| *format);
+        let all = [&READ_ONLY, settings].concat();
+        let format = format_of(settings);
         self.ask(Repeat::Once, &all, within, |client| {
             let query = params.iter().fold(client.query_raw(sql), |query, param| {
                 query.param(&param.name, &param.value)
@@ -183,6 +189,41 @@ impl Client {
             async { query.fetch_bytes(format)?.collect().await }
         })
         .await
+    }
+
+    /// As [`Client::select`] without parameters, for an answer of any size, which is read piece by
+    /// piece.
+    ///
+    /// # Errors
+    /// While the embedded engine is starting; what else may go wrong shows with the first piece.
+    pub fn stream(
+        &self,
+        sql: &str,
+        settings: &[(&str, &str)],
+        within: Duration,
+    ) -> Result<Stream, Error> {
+        let (line, client) = self.prepare(&[&READ_ONLY, settings].concat())?;
+        let client = client.with_setting("wait_end_of_query", "0");
+        line.heard.expect_endless();
+        let cursor = client.query_raw(sql).fetch_bytes(format_of(settings));
+        let cursor = cursor.map_err(|error| Error::of(error, &line.heard))?;
+        Ok(Stream::new(line, cursor, within))
+    }
+
+    /// A line, and the client that asks on it.
+    fn prepare(&self, settings: &[(&str, &str)]) -> Result<(Line, clickhouse::Client), Error> {
+        let endpoint = self.endpoint.borrow().clone().ok_or(Error::Starting)?;
+        let line = self.lines.take();
+        let client = line
+            .client
+            .clone()
+            .with_url(endpoint.url)
+            .with_user(endpoint.user)
+            .with_password(endpoint.password.expose());
+        let client = settings.iter().fold(client, |client, (name, value)| {
+            client.with_setting(*name, *value)
+        });
+        Ok((line, client))
     }
 
     /// Makes a request on a line of its own, twice where it may be repeated and the first met a stale
@@ -198,19 +239,9 @@ impl Client {
     where
         F: Future<Output = Result<Bytes, clickhouse::error::Error>>,
     {
-        let endpoint = self.endpoint.borrow().clone().ok_or(Error::Starting)?;
-        let line = self.lines.take();
-        let client = line
-            .client
-            .clone()
-            .with_url(endpoint.url)
-            .with_user(endpoint.user)
-            .with_password(endpoint.password.expose())
-            // The answer is made whole before its head is sent, so that an error has its status.
-            .with_setting("wait_end_of_query", "1");
-        let client = settings.iter().fold(client, |client, (name, value)| {
-            client.with_setting(*name, *value)
-        });
+        let (line, client) = self.prepare(settings)?;
+        // The answer is made whole before its head is sent, so that an error has its status.
+        let client = client.with_setting("wait_end_of_query", "1");
         let asked = async {
             line.heard.forget();
             match request(client.clone()).await {

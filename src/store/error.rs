@@ -4,9 +4,7 @@ use clickhouse::error::Error as CrateError;
 use hyper_util::client::legacy;
 
 use super::heard::{ANSWER_LIMIT, Head, Heard};
-
-/// Most characters kept of what ClickHouse says about an error.
-const MESSAGE_LIMIT: usize = 1 << 10;
+use crate::telemetry::one_line;
 
 /// Ends an exception that follows data, behind its tag.
 const EXCEPTION_MARK: &[u8] = b"\r\n__exception__";
@@ -72,20 +70,18 @@ impl Error {
         }
         match (error, heard.head()) {
             (CrateError::BadResponse(text), Some(head)) => answered(&head, &text),
-            (CrateError::Network(error), _) => Error::connection(&*error),
+            (CrateError::Network(error), _) => Error::boxed(&*error),
             (error, _) => Error::connection(error),
         }
     }
 
-    pub(super) fn connection(error: impl std::error::Error) -> Error {
+    pub(super) fn connection(error: impl std::error::Error + 'static) -> Error {
+        Error::boxed(&error)
+    }
+
+    fn boxed(error: &(dyn std::error::Error + 'static)) -> Error {
         // The causes tell what happened; the outermost says only that it did.
-        let mut text = error.to_string();
-        let mut cause = error.source();
-        while let Some(inner) = cause {
-            text = format!("{text}: {inner}");
-            cause = inner.source();
-        }
-        Error::Connection(cut(&text))
+        Error::Connection(one_line(&crate::causes::joined(error)))
     }
 
     /// ClickHouse's code, where it gave one.
@@ -143,14 +139,14 @@ fn answered(head: &Head, text: &str) -> Error {
     match (head.code, head.status) {
         (None, status) if status != 200 => Error::Answer {
             status,
-            message: cut(text),
+            message: one_line(text),
         },
         // Without a code under status 200 the exception stands behind data.
         (code, _) => {
             let at = text.rfind("DB::Exception").unwrap_or_default();
             Error::Exception {
                 code: code.unwrap_or_default(),
-                message: cut(text.get(at..).unwrap_or(text)),
+                message: one_line(text.get(at..).unwrap_or(text)),
             }
         }
     }
@@ -171,14 +167,6 @@ pub(super) fn is_stale(error: &CrateError) -> bool {
     };
     let error = error.downcast_ref::<legacy::Error>();
     error.is_some_and(|error| !error.is_connect())
-}
-
-/// The beginning of a text, in one line.
-pub(super) fn cut(text: &str) -> String {
-    let clean = text.trim().chars().take(MESSAGE_LIMIT);
-    clean
-        .map(|char| if char.is_control() { ' ' } else { char })
-        .collect()
 }
 
 #[cfg(test)]
@@ -220,7 +208,7 @@ mod tests {
             assert_eq!((error.code(), error.kind()), (Some(60), Kind::Schema));
             let text = error.to_string();
             assert!(text.starts_with("clickhouse error 60: DB::Exception: no table xxx"));
-            assert!(text.len() < MESSAGE_LIMIT + 100);
+            assert!(text.len() < 1200 && !text.contains(char::is_control));
         }
         let error = Error::of(bad(), &heard("HTTP/1.1 403 X\r\n\r\n"));
         assert_eq!((error.code(), error.kind()), (None, Kind::Auth));

@@ -15,8 +15,10 @@ const SAMPLE: usize = 100_000;
 
 /// A search's error out of the store's.
 pub(super) fn search_error(error: &Error) -> SearchError {
-    match error.kind() {
-        Kind::Limit | Kind::Memory => SearchError::TooLarge(error.to_string()),
+    match (error.kind(), error) {
+        (Kind::Limit | Kind::Memory, _) => SearchError::TooLarge(error.to_string()),
+        // That it does not answer is said already.
+        (_, Error::Connection(why)) => SearchError::Unavailable(why.clone()),
         _ => SearchError::Unavailable(error.to_string()),
     }
 }
@@ -126,7 +128,8 @@ impl Reader {
             .split(|byte| *byte == b'\n')
             .filter(|line| !line.is_empty())
             .map(|line| {
-                serde_json::from_slice(line).map_err(|error| Error::Format(error.to_string()))
+                serde_json::from_slice(line)
+                    .map_err(|error| Error::Format(crate::telemetry::one_line(&error.to_string())))
             })
             .collect()
     }

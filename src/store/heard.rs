@@ -34,12 +34,22 @@ struct Answer {
     begun: Vec<u8>,
     head: Option<Head>,
     bytes: usize,
+    /// It may be of any size: whoever asked does not keep it.
+    endless: bool,
 }
 
 impl Heard {
     /// Forgets the answer before. The line is quiet then.
     pub(super) fn forget(&self) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Answer::default();
+    }
+
+    /// As [`Heard::forget`], for an answer that may be of any size.
+    pub(super) fn expect_endless(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Answer {
+            endless: true,
+            ..Answer::default()
+        };
     }
 
     /// The head, once it is whole.
@@ -51,7 +61,7 @@ impl Heard {
     /// Whether the answer was cut for its size.
     pub(super) fn is_too_large(&self) -> bool {
         let answer = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        answer.bytes > ANSWER_LIMIT
+        answer.is_too_large()
     }
 
     /// Takes the next bytes.
@@ -61,7 +71,7 @@ impl Heard {
     pub(super) fn hear(&self, bytes: &[u8]) -> io::Result<()> {
         let mut answer = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         answer.bytes = answer.bytes.saturating_add(bytes.len());
-        if answer.bytes > ANSWER_LIMIT {
+        if answer.is_too_large() {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
         if answer.head.is_none() {
@@ -73,6 +83,10 @@ impl Heard {
 }
 
 impl Answer {
+    fn is_too_large(&self) -> bool {
+        !self.endless && self.bytes > ANSWER_LIMIT
+    }
+
     fn read_head(&mut self) {
         loop {
             let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
@@ -149,5 +163,10 @@ mod tests {
         assert!(!heard.is_too_large());
         assert!(heard.hear(b"x").is_err());
         assert!(heard.is_too_large());
+        heard.expect_endless();
+        for _ in 0..65 {
+            heard.hear(&mebibyte).unwrap();
+        }
+        assert!(!heard.is_too_large());
     }
 }

@@ -14,6 +14,7 @@ mod param;
 mod reader;
 mod schema;
 mod select;
+mod stream;
 mod windows;
 mod writer;
 
@@ -24,4 +25,5 @@ pub use param::Param;
 pub use reader::{Reader, ReaderLimits};
 pub(crate) use schema::WORDS;
 pub use schema::{Schema, statements, statements_for};
+pub use stream::Stream;
 pub use writer::{Writer, WriterStatus};

@@ -62,11 +62,18 @@ impl Abilities {
 }
 
 /// Oldest first. A released migration is never changed.
-const MIGRATIONS: &[Migration] = &[Migration {
-    version: 1,
-    name: "logs and otel_logs",
-    statements: |schema, server| vec![schema.logs(server), schema.otel_logs()],
-}];
+const MIGRATIONS: &[Migration] = &[
+    Migration {
+        version: 1,
+        name: "logs",
+        statements: |schema, server| vec![schema.logs(server)],
+    },
+    Migration {
+        version: 2,
+        name: "otel_logs with attributes of scopes",
+        statements: |schema, _| vec![schema.otel_logs()],
+    },
+];
 
 /// Every statement that makes the tables from nothing, in order, as `watchtower schema` prints them;
 /// for a server as recent as the embedded engine.
@@ -226,11 +233,12 @@ impl Schema {
         )
     }
 
-    /// The records under the names that the OpenTelemetry Collector's exporter gives them.
+    /// The records under the names that the OpenTelemetry Collector's exporter gives them. A record's
+    /// attributes hold its scope's, prefixed; here they stand apart again.
     fn otel_logs(&self) -> String {
         let (database, table) = (&self.database, self.table());
         format!(
-            "CREATE VIEW IF NOT EXISTS {database}.otel_logs AS SELECT\n    \
+            "CREATE OR REPLACE VIEW {database}.otel_logs AS SELECT\n    \
              timestamp AS Timestamp,\n    \
              toDateTime(timestamp) AS TimestampTime,\n    \
              trace_id AS TraceId,\n    \
@@ -240,13 +248,15 @@ impl Schema {
              severity_number AS SeverityNumber,\n    \
              service AS ServiceName,\n    \
              message AS Body,\n    \
-             '' AS ResourceSchemaUrl,\n    \
+             resource['otel.resource.schema_url'] AS ResourceSchemaUrl,\n    \
              resource AS ResourceAttributes,\n    \
-             '' AS ScopeSchemaUrl,\n    \
+             attributes['otel.scope.schema_url'] AS ScopeSchemaUrl,\n    \
              scope_name AS ScopeName,\n    \
              scope_version AS ScopeVersion,\n    \
-             CAST(map(), 'Map(LowCardinality(String), String)') AS ScopeAttributes,\n    \
-             attributes AS LogAttributes,\n    \
+             CAST(mapApply((k, v) -> (substring(k, 12), v), \
+             mapFilter((k, v) -> startsWith(k, 'otel.scope.'), attributes)), \
+             'Map(LowCardinality(String), String)') AS ScopeAttributes,\n    \
+             mapFilter((k, v) -> NOT startsWith(k, 'otel.scope.'), attributes) AS LogAttributes,\n    \
              event_name AS EventName\n\
              FROM {table}"
         )

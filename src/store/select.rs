@@ -74,5 +74,5 @@ fn record(row: Row) -> Result<StoredRecord, Error> {
 }
 
 fn unreadable(error: impl std::fmt::Display) -> Error {
-    Error::Format(error.to_string())
+    Error::Format(crate::telemetry::one_line(&error.to_string()))
 }

@@ -34,7 +34,7 @@ pub(super) fn windows(query: &SearchQuery, now: i64) -> Vec<SearchQuery> {
                     break;
                 };
                 let cut = start.saturating_add(length);
-                // Nothing is later than a day from now.
+                // Hardly anything is later than a day from now.
                 if cut >= rest.to.unwrap_or(now.saturating_add(DAY)) {
                     break;
                 }

@@ -35,6 +35,8 @@ metrics! {
     ANSWERS "counter" "watchtower_receiver_answers_total" "Answers by encoding and status (HTTP status, or gRPC code).";
     OTHER_SIGNALS "counter" "watchtower_receiver_other_signal_requests_total" "Requests with traces, metrics or profiles, by what became of them.";
     REFUSED "counter" "watchtower_receiver_refused_requests_total" "Requests refused whole, by reason.";
+    CONNECTIONS "gauge" "watchtower_server_connections" "Connections that are open or kept for the next one, over all listeners.";
+    CONNECTION_LIMIT "counter" "watchtower_server_connection_limit_reached_total" "Times at which new connections had to wait because all were taken.";
     IN_FLIGHT "gauge" "watchtower_intake_in_flight_bytes" "Bytes of requests that are not yet committed to the queue.";
     QUEUE_RECORDS "gauge" "watchtower_queue_depth_records" "Records in the queue, sealed ones included.";
     QUEUE_BYTES "gauge" "watchtower_queue_depth_bytes" "Bytes in the queue, sealed ones included.";

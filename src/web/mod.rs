@@ -1,5 +1,7 @@
 //! The page's own files, compiled in. No other host is ever asked for anything.
 
+use std::collections::HashMap;
+use std::io::Write;
 use std::sync::LazyLock;
 
 use axum::Router;
@@ -38,22 +40,56 @@ macro_rules! assets {
 static ASSETS: &[Asset] = assets! {
     "index.html": HTML,
     "style.css": STYLE,
+    "search.css": STYLE,
     "icon.svg": ICON,
+    "ansi.js": SCRIPT,
     "app.js": SCRIPT,
+    "columns.js": SCRIPT,
+    "complete.js": SCRIPT,
     "connection.js": SCRIPT,
+    "context.js": SCRIPT,
     "copy.js": SCRIPT,
     "detail.js": SCRIPT,
-    "filters.js": SCRIPT,
+    "dom.js": SCRIPT,
+    "empty.js": SCRIPT,
+    "export.js": SCRIPT,
+    "facets.js": SCRIPT,
+    "figures.js": SCRIPT,
+    "find.js": SCRIPT,
+    "heights.js": SCRIPT,
+    "histogram.js": SCRIPT,
+    "history.js": SCRIPT,
     "keys.js": SCRIPT,
     "list.js": SCRIPT,
+    "look.js": SCRIPT,
     "panels.js": SCRIPT,
+    "place.js": SCRIPT,
+    "pretty.js": SCRIPT,
+    "query-box.js": SCRIPT,
+    "query-text.js": SCRIPT,
+    "range.js": SCRIPT,
     "ring.js": SCRIPT,
     "row.js": SCRIPT,
+    "search.js": SCRIPT,
+    "seats.js": SCRIPT,
+    "status.js": SCRIPT,
+    "store.js": SCRIPT,
     "text.js": SCRIPT,
     "time.js": SCRIPT,
+    "typed-time.js": SCRIPT,
+    "values.js": SCRIPT,
+    "view.js": SCRIPT,
+    "views.js": SCRIPT,
     "words.js": SCRIPT,
     "worker.js": SCRIPT,
+    "zone.js": SCRIPT,
 };
+
+/// The files as gzip, by their names; made when the first is asked for.
+static PACKED: LazyLock<HashMap<&str, Vec<u8>>> = LazyLock::new(|| {
+    let packed = ASSETS.iter().map(|asset| (asset.name, pack(asset.bytes)));
+    packed.collect()
+});
 
 static VERSION: LazyLock<String> = LazyLock::new(|| {
     let mut hasher = Xxh3::new();
@@ -83,6 +119,21 @@ pub fn router<S: Clone + Send + Sync + 'static>() -> Router<S> {
     })
 }
 
+fn pack(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    let packed = encoder.write_all(bytes).and_then(|()| encoder.finish());
+    packed.expect("memory takes all that is written")
+}
+
+/// Whether the asker takes gzip; one that refuses it by `q=0` says so in a way that nobody uses.
+fn takes_gzip(request: &HeaderMap) -> bool {
+    let accepted = request.get_all(header::ACCEPT_ENCODING).iter();
+    let mut codings = accepted
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','));
+    codings.any(|coding| coding.split(';').next().map(str::trim) == Some("gzip"))
+}
+
 fn serve(asset: &'static Asset, request: &HeaderMap) -> Response {
     let etag = format!("\"{:016x}\"", xxh3_64(asset.bytes));
     let is_known = request
@@ -91,14 +142,21 @@ fn serve(asset: &'static Asset, request: &HeaderMap) -> Response {
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(','))
         .any(|known| known.trim().trim_start_matches("W/") == etag);
+    let packed = PACKED.get(asset.name).filter(|_| takes_gzip(request));
     let mut response = if is_known {
         StatusCode::NOT_MODIFIED.into_response()
+    } else if let Some(packed) = packed {
+        packed.as_slice().into_response()
     } else {
         asset.bytes.into_response()
     };
     let headers = response.headers_mut();
     let mut set = |name, value| headers.insert(name, HeaderValue::from_static(value));
     set(header::CONTENT_TYPE, asset.content_type);
+    set(header::VARY, "accept-encoding");
+    if packed.is_some() && !is_known {
+        set(header::CONTENT_ENCODING, "gzip");
+    }
     set(header::CACHE_CONTROL, "no-cache");
     set(header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY);
     set(header::X_CONTENT_TYPE_OPTIONS, "nosniff");

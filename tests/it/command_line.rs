@@ -327,7 +327,7 @@ fn schema_prints_the_statements() {
         "{sql}"
     );
     assert!(
-        sql.contains("CREATE VIEW IF NOT EXISTS `mine`.otel_logs AS"),
+        sql.contains("CREATE OR REPLACE VIEW `mine`.otel_logs AS"),
         "{sql}"
     );
     assert!(sql.trim_end().ends_with(';'), "{sql}");

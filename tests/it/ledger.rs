@@ -37,21 +37,22 @@ fn counts(daemon: &Daemon) -> Vec<String> {
 #[test]
 fn records_whose_sender_gave_up_are_accepted_once_with_the_disk_queue() {
     let dir = tempfile::tempdir().unwrap();
-    // Walking a request takes longer than that, so its sender is sent away before the commit.
+    // Walking a request takes longer than that, so its sender is sent away before the commit, which takes
+    // a while for so many records.
     let daemon = Daemon::start(dir.path(), "limits:\n  commit_timeout: 1ms\n");
-    let bodies: Vec<String> = (0..4).map(|i| request(&format!("r{i}"), 5000)).collect();
+    let bodies: Vec<String> = (0..4).map(|i| request(&format!("r{i}"), 30_000)).collect();
     for body in &bodies {
         assert_eq!(send(&daemon, body), 503);
     }
-    daemon.wait_until("all is stored", || daemon.ledger()[1] == 20_000);
-    assert_eq!(daemon.ledger(), [20_000, 20_000, 0, 0]);
+    daemon.wait_until("all is stored", || daemon.ledger()[1] == 120_000);
+    assert_eq!(daemon.ledger(), [120_000, 120_000, 0, 0]);
     for body in &bodies {
         assert_eq!(send(&daemon, body), 200, "it is known");
     }
-    assert_eq!(daemon.ledger(), [20_000, 20_000, 0, 0]);
+    assert_eq!(daemon.ledger(), [120_000, 120_000, 0, 0]);
     let resent = "watchtower_receiver_resent_requests_total{receiver=\"otlp_http\"}";
     assert_eq!(daemon.metric(resent), 4);
-    assert_eq!(counts(&daemon), ["20000", "20000"]);
+    assert_eq!(counts(&daemon), ["120000", "120000"]);
 }
 
 /// Redis stops answering with frames on their way, and the spill takes nothing: nobody can say where

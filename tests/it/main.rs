@@ -4,14 +4,20 @@
     reason = "allow-unwrap-in-tests does not reach the helpers of an integration test"
 )]
 
+mod bounds;
 mod clients;
 mod command_line;
 mod crash;
 mod engine;
 mod explore;
+mod field_reports;
+mod flood;
 mod frame_clickhouse;
+mod full_disk;
 mod ledger;
+mod misuse;
 mod otlp_connection;
+mod otlp_doors;
 mod otlp_grpc;
 mod otlp_http;
 mod otlp_odd;

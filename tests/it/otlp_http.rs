@@ -82,7 +82,7 @@ fn h_02_b_07_paths_a_little_wrong_are_served_or_explained_and_never_redirected()
         ("/v1/logs/v1/logs", "twice"),
         ("/v1/v1/logs", "twice"),
         ("/v1/traces/v1/logs", "twice"),
-        ("/v1/logs//", "twice"),
+        ("/v1/logs//", "a slash too many"),
         ("/v1/log", "POST /v1/logs"),
     ] {
         let answer = posted(&door, path, &one_record());

@@ -30,6 +30,7 @@ fn the_page_does_what_its_tests_say() {
             .args(["--test", "--test-reporter=spec"])
             .arg(&file)
             .env("WATCHTOWER_URL", format!("http://{}", daemon.web))
+            .env("WATCHTOWER_BINARY", env!("CARGO_BIN_EXE_watchtower"))
             .stdin(Stdio::null())
             .output()
             .unwrap_or_else(|error| panic!("node: {error}; ./scripts/test installs it"));

@@ -82,7 +82,7 @@ fn dead_letters_are_listed_shown_replayed_and_dropped() {
 
     let dropped = text(&queue(dir.path(), &["drop", bad, none]));
     assert!(
-        dropped.starts_with("2 dead letters with 1 records"),
+        dropped.starts_with("gone: 2 dead letters with 1 record\n"),
         "{dropped}"
     );
     assert!(daemon.stop().success());

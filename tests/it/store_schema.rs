@@ -16,8 +16,9 @@ async fn daemons_that_start_together_make_the_tables_once() {
         first.unwrap();
         second.unwrap();
     }
-    let applied = "SELECT DISTINCT version FROM watchtower.schema_migrations FORMAT CSV";
-    assert_eq!(query(&one, applied).await, "1");
+    let applied =
+        "SELECT DISTINCT version FROM watchtower.schema_migrations ORDER BY version FORMAT CSV";
+    assert_eq!(query(&one, applied).await, "1\n2");
 }
 
 #[tokio::test]
@@ -100,5 +101,28 @@ async fn view_has_the_collectors_columns() {
     assert_eq!(
         query(&client, row).await,
         r#"1,"","INFO",9,"checkout","message number 0","box-1","tests","42",1"#
+    );
+}
+
+/// M-23 and M-28: resource, scope and record are three maps to the Collector's exporter.
+#[tokio::test]
+async fn view_has_the_attributes_of_scopes_in_a_map_of_their_own() {
+    let engine = TestEngine::start().await;
+    let client = engine.client_with_tables().await;
+    client
+        .execute(
+            "INSERT INTO watchtower.logs (timestamp, attributes, resource) VALUES (now64(9), \
+             map('same', 'LOG', 'otel.scope.same', 'SCOPE', 'otel.scope.schema_url', 'su', 'otel.scopes', 'x'), \
+             map('same', 'RES', 'otel.resource.schema_url', 'ru'))",
+        )
+        .await
+        .unwrap();
+    let row = "SELECT ResourceAttributes, ResourceSchemaUrl, ScopeAttributes, ScopeSchemaUrl, LogAttributes, \
+               toTypeName(ScopeAttributes) = toTypeName(LogAttributes) \
+               FROM watchtower.otel_logs FORMAT TSV";
+    assert_eq!(
+        query(&client, row).await,
+        "{'same':'RES','otel.resource.schema_url':'ru'}\tru\t{'same':'SCOPE','schema_url':'su'}\tsu\t\
+         {'same':'LOG','otel.scopes':'x'}\t1"
     );
 }

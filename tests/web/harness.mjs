@@ -97,3 +97,63 @@ export async function proxy() {
     comeBack: () => listen(port),
   };
 }
+
+/**
+ * The list from its top, or so many pixels below it, to its end, short of following again: each line
+ * once, by its place. At the top older lines are loaded first; these are waited for.
+ */
+export const walk = (page, from = 0) => page.evaluate(async (begin) => {
+  const list = document.getElementById('list');
+  const seen = new Map();
+  const frame = () => new Promise((resolve) => { requestAnimationFrame(resolve); });
+  const shown = () => [...list.querySelectorAll('.row:not([hidden])')];
+  const gather = () => {
+    // Lines that are loaded above move all places by as many.
+    const known = shown().find(({ item }) => seen.has(item.key));
+    const moved = known ? known.place - seen.get(known.item.key).place : 0;
+    for (const row of shown()) {
+      seen.set(row.item.key, { place: row.place - moved, kind: row.dataset.kind, level: row.dataset.level, message: row.querySelector('.message').textContent });
+    }
+  };
+  for (let height = 0; begin === 0 && height !== list.scrollHeight;) {
+    height = list.scrollHeight;
+    list.scrollTop = 0;
+    await new Promise((resolve) => { setTimeout(resolve, 500); });
+  }
+  list.scrollTop = begin;
+  const last = () => list.scrollHeight - list.clientHeight - 20;
+  for (;;) {
+    const [top, bottom] = [list.scrollTop, list.scrollTop + list.clientHeight];
+    // Until the worker has sent what is in view.
+    for (let wait = 0; wait < 600; wait += 1) {
+      await frame();
+      const tops = shown().map((row) => row.top);
+      if (Math.min(...tops) <= top && Math.max(...tops) >= Math.min(bottom - 60, list.scrollHeight - 110)) break;
+    }
+    gather();
+    if (list.scrollTop >= last() - 1) break;
+    list.scrollTop = Math.min(list.scrollTop + list.clientHeight - 40, last());
+  }
+  return [...seen.values()].sort((a, b) => a.place - b.place);
+}, from);
+
+/** The numbers of lines `line 123 …`. */
+export const numbers = (lines) => lines.map(({ message }) => Number(/^line (\d+)/.exec(message)?.[1])).filter((number) => !Number.isNaN(number));
+
+export const range = (from, to) => Array.from({ length: to - from }, (_, i) => from + i);
+
+export const state = (page) => page.locator('#state').getAttribute('data-state');
+
+/** Waits for a state, and gives its words. */
+export async function inState(page, name, ms = 10_000) {
+  await page.waitForSelector(`#state[data-state="${name}"]`, { timeout: ms });
+  return page.locator('#state-word').textContent();
+}
+
+export const pause = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
+
+/** The value below which so many of the values lie. */
+export const quantile = (values, part) => [...values].sort((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * part))];
+
+/** Figures belong to the report; no test fails on a time of a machine that does other things too. */
+export const figure = (t, name, value, unit = 'ms') => t.diagnostic(`${name}: ${Math.round(value * 10) / 10} ${unit}`);

@@ -15,13 +15,15 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use super::Digest;
+use crate::state_file::is_no_room;
 
 const ENTRY_BYTES: usize = 24;
 
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Journal {
-    file: File,
+    /// `None` while it could not be opened.
+    file: Option<File>,
     path: PathBuf,
     old: PathBuf,
     entries: usize,
@@ -42,11 +44,8 @@ impl Journal {
         let (path, old) = (dir.join("resends.log"), dir.join("resends.old"));
         let mut known = read(&old)?;
         let current = read(&path)?;
-        let file = append_to(&path)?;
-        // A torn entry would shift all that follow.
-        file.set_len((current.len() * ENTRY_BYTES) as u64)?;
-        let journal = Journal {
-            file,
+        let mut journal = Journal {
+            file: None,
             path,
             old,
             entries: current.len(),
@@ -54,9 +53,22 @@ impl Journal {
             most,
             failed: false,
         };
+        match journal.open_file() {
+            // Each write tries again.
+            Err(error) if is_no_room(&error) => journal.tell(&error),
+            opened => opened?,
+        }
         known.extend(current);
         known.retain(|(_, at)| *at >= since);
         Ok((journal, known))
+    }
+
+    fn open_file(&mut self) -> io::Result<()> {
+        let file = append_to(&self.path)?;
+        // A torn entry would shift all that follow.
+        file.set_len((self.entries * ENTRY_BYTES) as u64)?;
+        self.file = Some(file);
+        Ok(())
     }
 
     /// Adds entries. A failure is told once; it costs no more than that requests sent again after a
@@ -71,23 +83,31 @@ impl Journal {
             let is_old = self.first.is_some_and(|first| first < since);
             if is_old || self.entries >= self.most {
                 std::fs::rename(&self.path, &self.old)?;
-                self.file = append_to(&self.path)?;
+                self.file = None;
                 (self.entries, self.first) = (0, None);
             }
-            if self.failed {
-                // Half an entry may be left of the write that failed.
-                self.file.set_len((self.entries * ENTRY_BYTES) as u64)?;
+            // Half an entry may be left of a write that failed.
+            if self.failed || self.file.is_none() {
+                self.open_file()?;
             }
-            self.file.write_all(&bytes)?;
+            if let Some(file) = &mut self.file {
+                file.write_all(&bytes)?;
+            }
             self.entries += bytes.len() / ENTRY_BYTES;
             self.first.get_or_insert(now);
             Ok::<_, io::Error>(())
         };
         let result = work();
-        if let (Err(error), false) = (&result, self.failed) {
-            tracing::warn!(%error, path = %self.path.display(), "the journal of accepted requests cannot be written; requests sent again after a restart are stored again");
+        match result {
+            Err(error) if !self.failed => self.tell(&error),
+            Err(_) => {}
+            Ok(()) => self.failed = false,
         }
-        self.failed = result.is_err();
+    }
+
+    fn tell(&mut self, error: &io::Error) {
+        self.failed = true;
+        tracing::warn!(%error, path = %self.path.display(), "the journal of accepted requests cannot be written; requests sent again after a restart are stored again");
     }
 }
 

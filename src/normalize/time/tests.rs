@@ -14,6 +14,7 @@ fn context() -> Context {
         receiver: Receiver::OtlpHttp,
         received_at: NOW,
         retention: Duration::from_secs(30 * 86_400),
+        future: Duration::from_secs(365 * 86_400),
         digits: Default::default(),
         limits: Limits {
             message: 64,
@@ -75,8 +76,12 @@ fn m_18_r_021_only_what_the_store_keeps_is_a_row_time() {
         resolve(older, NOW as u64),
         (NOW, Some("received"), Some(older.to_string()))
     );
-    assert_eq!(resolve((NOW + DAY) as u64, 0), (NOW + DAY, None, None));
-    let later = (NOW + DAY + 1) as u64;
+    // Ahead it is stored as sent, up to `limits.future`.
+    for days in [1, 2, 31, 365] {
+        let ahead = NOW + days * DAY;
+        assert_eq!(resolve(ahead as u64, 0), (ahead, None, None), "{days}");
+    }
+    let later = (NOW + 365 * DAY + 1) as u64;
     assert_eq!(
         resolve(later, 0),
         (NOW, Some("received"), Some(later.to_string()))
@@ -167,4 +172,27 @@ proptest! {
         parse_rfc3339(&text);
         parse_epoch(&text);
     }
+}
+
+/// A row's life ends at its time and the retention, in 32 bits of seconds; beyond them it would begin
+/// again in 1970, and the row be gone at once.
+#[test]
+fn m_18_a_row_whose_end_the_tables_cannot_hold_has_the_time_of_receipt() {
+    let last = i64::from(u32::MAX) * 1_000_000_000;
+    let at = |received_at| Context {
+        received_at,
+        future: Duration::from_secs(18_250 * 86_400),
+        ..context()
+    };
+    let received = last - 60 * DAY;
+    for (nanos, admitted) in [
+        (received + 30 * DAY, true),
+        (received + 30 * DAY + 1, false),
+        (received, true),
+    ] {
+        assert_eq!(at(received).admits(nanos), admitted, "{nanos}");
+    }
+    // Even then what is dated now is.
+    assert!(at(last).admits(last));
+    assert!(!at(last).admits(last + 1));
 }

@@ -6,11 +6,13 @@
 //! <CRC-32C of the rest, 8 hex digits> head <next key> <position>
 //! <…> sealed <key> <from> <to> <token> <sealed at, ms>
 //! <…> acked <key>
+//! <…> holds <segment> <bytes> <frames> <records of each receiver>
 //! ```
 //!
 //! A position is `<segment>:<offset>`. `head` says that all before it is acknowledged but for the
 //! claims that follow; it is the first line of a rewritten log. A claim covers `from` up to but not
-//! including `to`, and the next claim begins where it ends. The file is made 256 KiB long in zeros
+//! including `to`, and the next claim begins where it ends. `holds` is written now and then, so that the
+//! next start knows what is missing when a segment is gone or has become shorter. The file is made 256 KiB long in zeros
 //! beforehand, so that a full disk does not keep claims from being sealed and so from being drained; the
 //! first zero is its end.
 //!
@@ -25,7 +27,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::io::{File, Io};
-use super::segment::Position;
+use super::segment::{Position, Tally};
 
 pub(super) const NAME: &str = "cursor.log";
 const NEW_NAME: &str = "cursor.log.new";
@@ -52,6 +54,8 @@ pub(super) struct Ledger {
     pub(super) next_key: u64,
     /// Sealed and not acknowledged, by key.
     pub(super) sealed: BTreeMap<u64, Sealed>,
+    /// What segments held, by number, as far as it was noted: their bytes, and what is in them.
+    pub(super) holds: BTreeMap<u64, (u64, Tally)>,
     /// Lines that could not be read.
     pub(super) damaged: usize,
 }
@@ -62,6 +66,7 @@ pub(super) enum Entry {
     Head { next_key: u64, head: Position },
     Sealed(Sealed),
     Acked(u64),
+    Holds(u64, u64, Tally),
 }
 
 impl Entry {
@@ -80,6 +85,10 @@ impl Entry {
                 s.sealed_at
             ),
             Entry::Acked(key) => write!(line, "acked {key}"),
+            Entry::Holds(segment, len, tally) => {
+                let [a, b, c] = tally.records;
+                write!(line, "holds {segment} {len} {} {a} {b} {c}", tally.frames)
+            }
         };
         written.expect("writing to a String cannot fail");
         let checksum = crc32c::crc32c(line.as_bytes());
@@ -112,6 +121,15 @@ impl Entry {
                 sealed_at: sealed_at.parse().ok()?,
             })),
             ["acked", key] => Some(Entry::Acked(key.parse().ok()?)),
+            ["holds", segment, len, frames, a, b, c] => {
+                let tally = Tally {
+                    frames: frames.parse().ok()?,
+                    records: [a.parse().ok()?, b.parse().ok()?, c.parse().ok()?],
+                    bytes: 0,
+                };
+                let (segment, len) = (segment.parse().ok()?, len.parse().ok()?);
+                Some(Entry::Holds(segment, len, tally))
+            }
             _ => None,
         }
     }
@@ -164,6 +182,9 @@ impl Ledger {
             Entry::Acked(key) => {
                 self.sealed.remove(&key);
             }
+            Entry::Holds(segment, len, tally) => {
+                self.holds.insert(segment, (len, tally));
+            }
         }
     }
 }
@@ -206,6 +227,20 @@ impl CursorLog {
         }
     }
 
+    /// Goes on behind the last line of the log that is there, for want of room for a new one.
+    ///
+    /// # Errors
+    /// When there is none, or it cannot be written.
+    pub(super) fn resume(&mut self) -> io::Result<()> {
+        let file = self.io.open(NAME)?;
+        let mut bytes = vec![0; FILE_BYTES];
+        let read = file.read_at(0, &mut bytes)?;
+        let used = bytes.iter().take(read).position(|byte| *byte == 0);
+        self.len = used.unwrap_or(FILE_BYTES);
+        let torn = self.len > 0 && bytes.get(self.len - 1) != Some(&b'\n');
+        self.extend(file, if torn { "\n" } else { "" })
+    }
+
     /// Makes entries durable. `before` is the ledger without them. When this fails none of them
     /// counts, and what the file then holds is never added to: the next write makes a new file.
     pub(super) fn append(&mut self, before: &Ledger, entries: &[Entry]) -> io::Result<()> {
@@ -216,6 +251,13 @@ impl CursorLog {
         let result = match self.file.take() {
             Some(file) if self.len + text.len() <= FILE_BYTES => self.extend(file, &text),
             _ => self.rewrite(before, &text),
+        };
+        let result = match (result, &self.file) {
+            // Somebody has removed the file.
+            (Ok(()), Some(file)) if !self.io.leads_to(NAME, &**file).unwrap_or(false) => {
+                self.rewrite(before, &text)
+            }
+            (result, _) => result,
         };
         if result.is_err() {
             self.file = None;
@@ -243,6 +285,9 @@ impl CursorLog {
         .write(&mut text);
         for sealed in before.sealed.values() {
             Entry::Sealed(sealed.clone()).write(&mut text);
+        }
+        for (segment, (len, tally)) in &before.holds {
+            Entry::Holds(*segment, *len, *tally).write(&mut text);
         }
         text.push_str(more);
         let file = self.io.create(NEW_NAME)?;

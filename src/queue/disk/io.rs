@@ -7,6 +7,9 @@ use std::fs;
 use std::io::{self, IoSlice};
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::state_file::is_no_room;
 
 /// Buffers of one `pwritev`; Linux takes up to 1024.
 const MAX_SLICES: usize = 1024;
@@ -29,6 +32,13 @@ pub(super) trait Io: Send + Sync {
     fn free_bytes(&self) -> io::Result<u64>;
     /// The file as a person would name it, for messages.
     fn describe(&self, name: &str) -> String;
+    /// Whether the name still leads to this open file. Somebody may have removed or replaced it, and
+    /// what is written to a file without a name is gone once it is closed.
+    fn leads_to(&self, _name: &str, _file: &dyn File) -> io::Result<bool> {
+        Ok(true)
+    }
+    /// Lets another process have the directory.
+    fn release(&self) {}
 }
 
 /// An open file.
@@ -43,17 +53,28 @@ pub(super) trait File: Send + Sync {
     fn truncate(&self, len: u64) -> io::Result<()>;
     /// Makes the content durable.
     fn sync(&self) -> io::Result<()>;
+    /// The file system and the number in it, where files have such.
+    fn identity(&self) -> io::Result<(u64, u64)> {
+        Ok((0, 0))
+    }
 }
 
-/// The real directory.
+/// The real directory, locked against a second daemon.
 pub(super) struct Dir {
     path: PathBuf,
-    handle: fs::File,
+    /// `None` while there was no room to make it.
+    held: Mutex<Option<Held>>,
 }
 
-impl Dir {
-    /// Opens the directory and makes it when it is missing, for its owner only.
-    pub(super) fn open(path: &Path) -> io::Result<Dir> {
+/// The directory that was opened, which may not be the one that has its path by now.
+struct Held {
+    handle: fs::File,
+    _lock: Lock,
+}
+
+impl Held {
+    /// Makes the directory when it is missing, for its owner only, and locks it.
+    fn make(path: &Path) -> io::Result<Held> {
         for dir in [path.to_owned(), path.join(super::DAMAGED)] {
             fs::DirBuilder::new()
                 .recursive(true)
@@ -63,16 +84,65 @@ impl Dir {
         if let Some(parent) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
             fs::File::open(parent)?.sync_all()?;
         }
-        Ok(Dir {
-            path: path.to_owned(),
+        Ok(Held {
             handle: fs::File::open(path)?,
+            _lock: Lock::take(&path.join("lock"))?,
         })
     }
+}
+
+impl Dir {
+    /// Opens the directory, and makes it when it is missing. Where there is no room to make it, the
+    /// first file that is created tries again.
+    ///
+    /// # Errors
+    /// `WouldBlock` when another process has it; when it cannot be made or opened.
+    pub(super) fn open(path: &Path) -> io::Result<Dir> {
+        let held = match Held::make(path) {
+            Ok(held) => Some(held),
+            Err(error) if is_no_room(&error) => {
+                tracing::error!(path = %path.display(), %error, "no room to make the directory of the queue");
+                None
+            }
+            Err(error) => return Err(error),
+        };
+        Ok(Dir {
+            path: path.to_owned(),
+            held: Mutex::new(held),
+        })
+    }
+
+    fn held(&self) -> MutexGuard<'_, Option<Held>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes the directory anew if it is gone.
+    fn ensure(&self) -> io::Result<()> {
+        let mut held = self.held();
+        if let Some(held) = &*held {
+            match fs::metadata(&self.path) {
+                Ok(now) if identity(&now) == held.handle.identity()? => return Ok(()),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+            tracing::error!(path = %self.path.display(), "the directory of the queue was removed while in use and is made anew; frames that were in it and not in memory are lost");
+        }
+        *held = Some(Held::make(&self.path)?);
+        Ok(())
+    }
+}
+
+fn identity(meta: &fs::Metadata) -> (u64, u64) {
+    (meta.dev(), meta.ino())
 }
 
 impl Io for Dir {
     fn list(&self, sub: &str) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
+        if self.held().is_none() {
+            return Ok(names);
+        }
         for entry in fs::read_dir(self.path.join(sub))? {
             let entry = entry?;
             if let (true, Ok(name)) = (
@@ -86,6 +156,7 @@ impl Io for Dir {
     }
 
     fn create(&self, name: &str) -> io::Result<Box<dyn File>> {
+        self.ensure()?;
         let file = fs::OpenOptions::new()
             .read(true)
             .write(true)
@@ -113,11 +184,23 @@ impl Io for Dir {
     }
 
     fn sync_dir(&self) -> io::Result<()> {
-        self.handle.sync_all()
+        match &*self.held() {
+            Some(held) => held.handle.sync_all(),
+            None => Ok(()),
+        }
     }
 
     fn free_bytes(&self) -> io::Result<u64> {
-        let stat = rustix::fs::fstatvfs(&self.handle)?;
+        // The directory itself may be missing.
+        let mut stat = rustix::fs::statvfs(&self.path);
+        for parent in self.path.ancestors().skip(1) {
+            if !matches!(stat, Err(rustix::io::Errno::NOENT)) {
+                break;
+            }
+            let empty = parent.as_os_str().is_empty();
+            stat = rustix::fs::statvfs(if empty { Path::new(".") } else { parent });
+        }
+        let stat = stat?;
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
 
@@ -132,6 +215,18 @@ impl Io for Dir {
             ),
             Err(_) => path.display().to_string(),
         }
+    }
+
+    fn leads_to(&self, name: &str, file: &dyn File) -> io::Result<bool> {
+        match fs::metadata(self.path.join(name)) {
+            Ok(meta) => Ok(identity(&meta) == file.identity()?),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn release(&self) {
+        *self.held() = None;
     }
 }
 
@@ -179,16 +274,20 @@ impl File for fs::File {
     fn sync(&self) -> io::Result<()> {
         self.sync_data()
     }
+
+    fn identity(&self) -> io::Result<(u64, u64)> {
+        Ok(identity(&self.metadata()?))
+    }
 }
 
 /// The lock against a second daemon on the same directory; released when dropped.
-pub(super) struct Lock {
+struct Lock {
     _file: fs::File,
 }
 
 impl Lock {
     /// Takes the lock; `WouldBlock` when another process has it.
-    pub(super) fn take(path: &Path) -> io::Result<Lock> {
+    fn take(path: &Path) -> io::Result<Lock> {
         let file = fs::OpenOptions::new()
             .read(true)
             .write(true)

@@ -28,6 +28,9 @@ const WORTH_REMOVING: u64 = 4 << 20;
 /// Frames written and not synced (`fsync: <period>`) that are held in memory; then a sync is due.
 const MAX_UNSYNCED_BYTES: u64 = 32 << 20;
 
+/// Free bytes, beside the floor, without which no frame is worth a try.
+const LEAST_ROOM: u64 = 64 << 10;
+
 /// The segment that is written to.
 struct Active {
     number: u64,
@@ -50,6 +53,9 @@ pub(super) struct Log {
     unsynced_since: Option<Instant>,
     /// A segment that must be cut to this length before anything is written.
     cut: Option<(u64, u64)>,
+    /// Bytes of the last group. After a failure there must be room for as much, so that a disk with
+    /// hardly any does not change its mind with each group.
+    last_bytes: u64,
 }
 
 impl Log {
@@ -68,6 +74,7 @@ impl Log {
             unsynced: Vec::new(),
             unsynced_since: None,
             cut: None,
+            last_bytes: 0,
         }
     }
 
@@ -87,6 +94,7 @@ impl Log {
     /// When they are not in the queue, none of them.
     pub(super) fn append(&mut self, frames: &[Frame]) -> Result<(), Error> {
         let bytes: u64 = frames.iter().map(|f| f.as_bytes().len() as u64).sum();
+        self.last_bytes = bytes;
         self.check_free(bytes)?;
         self.restore()?;
         let durable = !matches!(self.config.fsync, Fsync::Interval(_));
@@ -101,6 +109,52 @@ impl Log {
             }
         }
         Ok(())
+    }
+
+    /// Says whether appends would be taken. With `failing`, when they were not, it mends what can be
+    /// mended and makes a new segment as a proof.
+    ///
+    /// # Errors
+    /// Why they would not.
+    pub(super) fn look(&mut self, failing: bool) -> Result<(), Error> {
+        if let Some(active) = &self.active
+            && let Err(error) = self.check_named(active)
+        {
+            let error = self.failed("write", &segment::name(active.number), error);
+            if let Some(active) = self.active.take() {
+                self.give_up(&active);
+            }
+            return Err(error);
+        }
+        self.note_active();
+        let room = self.last_bytes.max(LEAST_ROOM);
+        self.check_free(if failing { room } else { 0 })?;
+        if failing {
+            self.restore()?;
+            if self.active.is_none() {
+                self.active = Some(self.begin()?);
+            }
+        }
+        Ok(())
+    }
+
+    /// An error when the segment's name does not lead to it any more.
+    fn check_named(&self, active: &Active) -> io::Result<()> {
+        if self
+            .io
+            .leads_to(&segment::name(active.number), &*active.file)?
+        {
+            return Ok(());
+        }
+        Err(io::Error::new(
+            io::ErrorKind::NotFound,
+            "the file was removed while the daemon writes to it",
+        ))
+    }
+
+    /// Lets another process have the directory.
+    pub(super) fn release(&self) {
+        self.io.release();
     }
 
     fn check_free(&self, bytes: u64) -> Result<(), Error> {
@@ -138,7 +192,12 @@ impl Log {
                 _ => return self.io.sync_dir(),
             }
         }
-        let file = self.io.open(&name)?;
+        let file = match self.io.open(&name) {
+            Ok(file) => file,
+            // Somebody has removed it, and the refused frames with it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(error),
+        };
         file.truncate(len)?;
         file.sync()
     }
@@ -159,6 +218,7 @@ impl Log {
             Ok(()) if sync => active.file.sync(),
             other => other,
         };
+        let result = result.and_then(|()| self.check_named(&active));
         if let Err(error) = result {
             let error = self.failed("write", &segment::name(active.number), error);
             self.give_up(&active);
@@ -219,10 +279,31 @@ impl Log {
         }
     }
 
+    /// Notes what the active segment holds, for the next start. Without the note nobody would know what
+    /// is missing should the segment be; the segment itself does not need it.
+    fn note_active(&mut self) {
+        let Some(active) = &self.active else { return };
+        let (number, len, mut tally) = (active.number, active.synced, active.summary.tally);
+        let ledger = self.state().ledger.clone();
+        let noted = ledger
+            .holds
+            .get(&number)
+            .map_or(HEADER_BYTES, |held| held.0);
+        if active.synced != active.len || noted == len {
+            return;
+        }
+        tally.bytes = 0;
+        let entry = Entry::Holds(number, len, tally);
+        if self.note(&ledger, std::slice::from_ref(&entry)).is_ok() {
+            self.state().ledger.apply(entry);
+        }
+    }
+
     /// Ends the active segment with its footer. Without a footer the segment is as good, only slower
     /// to look at when the daemon starts; so a failure here is of no consequence to its frames.
     fn finish(&mut self) -> Result<(), Error> {
         self.flush()?;
+        self.note_active();
         let Some(active) = self.active.take() else {
             return Ok(());
         };
@@ -253,6 +334,7 @@ impl Log {
         self.cut = self.cut_back(number, len).err().map(|_| (number, len));
         let mut state = self.state();
         state.retract(from);
+        state.ledger.holds.remove(&number);
         if len <= HEADER_BYTES {
             state.segments.remove(&number);
         }
@@ -405,6 +487,7 @@ impl Log {
                 tracing::warn!(%error, name, "a drained segment of the queue could not be removed");
             }
             let mut state = self.state();
+            state.ledger.holds.remove(&number);
             if let Some(segment) = state.segments.remove(&number) {
                 let rest = segment.unacked;
                 state.unacked.subtract(&rest);

@@ -8,6 +8,10 @@
 //!   lock             held by the running daemon
 //! ```
 //!
+//! On a full disk the queue opens all the same: what is in it is drained, new frames are refused, and a
+//! look once a second notices that there is room again. The same look, and one at each write, notices
+//! that somebody has removed the files.
+//!
 //! One thread owns the files (`log.rs`). It takes all frames that wait, writes them with one `pwritev`
 //! and one `fdatasync`, and resolves their futures: group commit, clocked by the disk itself. A crash
 //! loses nothing whose `append` had returned `Ok` (with `fsync: always`), `recovery.rs` has the rules
@@ -23,12 +27,15 @@ mod recovery;
 mod segment;
 mod state;
 mod thread;
+mod waiting;
+
+pub use waiting::{Waiting, waiting};
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use self::io::{Dir, Io, Lock};
+use self::io::{Dir, Io};
 use self::log::Log;
 use self::segment::Position;
 use self::state::{Choice, Due, Selection, State};
@@ -68,29 +75,24 @@ impl DiskQueue {
                 source: Arc::new(source),
             }
         };
-        let io = Dir::open(dir).map_err(failed("start"))?;
-        let lock = Lock::take(&dir.join("lock")).map_err(|error| match error.kind() {
+        let io = Dir::open(dir).map_err(|error| match error.kind() {
             std::io::ErrorKind::WouldBlock => Error::Locked {
                 path: dir.display().to_string(),
             },
-            _ => failed("lock")(error),
+            _ => failed("start")(error),
         })?;
-        let queue = Self::open_io(Arc::new(io), config, Some(lock)).map_err(failed("recovery"))?;
+        let queue = Self::open_io(Arc::new(io), config).map_err(failed("recovery"))?;
         let depth = queue.depth();
         tracing::info!(path = %dir.display(), frames = depth.frames, bytes = depth.bytes, "disk queue opened");
         Ok(queue)
     }
 
-    fn open_io(
-        io: Arc<dyn Io>,
-        config: &DiskQueueConfig,
-        lock: Option<Lock>,
-    ) -> std::io::Result<DiskQueue> {
+    fn open_io(io: Arc<dyn Io>, config: &DiskQueueConfig) -> std::io::Result<DiskQueue> {
         let (state, cursor) = recovery::recover(&io, config.fsync != Fsync::Never)?;
         let state = Arc::new(Mutex::new(state));
         let mut log = Log::new(Arc::clone(&io), config.clone(), Arc::clone(&state), cursor);
         log.prune();
-        let thread = thread::start(log, lock)?;
+        let thread = thread::start(log)?;
         Ok(DiskQueue {
             inner: Arc::new(Inner {
                 io,
@@ -350,6 +352,8 @@ impl DiskQueue {
     }
 }
 
+#[cfg(test)]
+mod loss;
 #[cfg(test)]
 mod model;
 #[cfg(test)]

@@ -2,11 +2,10 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, futures::OwnedNotified, oneshot, watch};
 
-use super::io::Lock;
 use super::log::Log;
 use super::state::Selection;
 use crate::frame::Frame;
@@ -16,6 +15,8 @@ use crate::queue::Error;
 const MAX_WAITING_BYTES: u64 = 256 << 20;
 /// Bytes of one group, so that a group's latency stays near that of its sync.
 const MAX_GROUP_BYTES: u64 = 16 << 20;
+/// How often the thread looks whether it can write, also when nothing comes.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 type Answer = oneshot::Sender<Result<(), Error>>;
 
@@ -61,23 +62,25 @@ pub(super) struct Handle {
     done: watch::Receiver<bool>,
 }
 
-/// Starts the thread; it holds the lock until it ends.
-pub(super) fn start(log: Log, lock: Option<Lock>) -> std::io::Result<Handle> {
+/// Starts the thread; it holds the directory's lock until it ends.
+pub(super) fn start(log: Log) -> std::io::Result<Handle> {
     let shared = Arc::new(Shared {
         inbox: Mutex::new(Inbox::default()),
         wake: Condvar::new(),
         changed: Arc::new(Notify::new()),
     });
     let (done_sender, done) = watch::channel(false);
-    let worker = Worker {
+    let mut worker = Worker {
         log,
         shared: Arc::clone(&shared),
+        look_at: Instant::now() + LOOK_EVERY,
     };
+    // Known before the first question for readiness.
+    worker.look();
     std::thread::Builder::new()
         .name("queue-disk".to_owned())
         .spawn(move || {
             worker.run();
-            drop(lock);
             done_sender.send_replace(true);
         })?;
     Ok(Handle { shared, done })
@@ -172,6 +175,8 @@ struct Work {
 struct Worker {
     log: Log,
     shared: Arc<Shared>,
+    /// When the disk is looked at next.
+    look_at: Instant,
 }
 
 impl Worker {
@@ -188,31 +193,37 @@ impl Worker {
             if work.closing && idle {
                 break;
             }
+            if self.look_at <= Instant::now() {
+                self.look();
+            }
         }
         if let Err(error) = self.log.close() {
             tracing::error!(%error, frames_lost = self.log.is_homeless(), "the disk queue could not be closed cleanly");
         }
+        self.log.release();
+    }
+
+    /// Looks whether the disk would take frames. After a failure it tries, so that the queue is in
+    /// order again although nobody sends to a daemon that is not ready.
+    fn look(&mut self) {
+        let failing = self.shared.inbox().errors[APPEND].is_some();
+        let result = self.log.look(failing);
+        self.remember(APPEND, result.err());
+        self.look_at = Instant::now() + LOOK_EVERY;
     }
 
     /// Takes a group of frames and all requests, as soon as there are any.
     fn wait(&self) -> Work {
         let flush_at = self.log.flush_at();
+        let until = flush_at.map_or(self.look_at, |at| at.min(self.look_at));
         let mut inbox = self.shared.inbox();
         while inbox.frames.is_empty() && inbox.requests.is_empty() && !inbox.closing {
-            inbox = match flush_at {
-                Some(at) => {
-                    let left = at.saturating_duration_since(Instant::now());
-                    if left.is_zero() {
-                        break;
-                    }
-                    let waited = self.shared.wake.wait_timeout(inbox, left);
-                    waited.unwrap_or_else(PoisonError::into_inner).0
-                }
-                None => {
-                    let waited = self.shared.wake.wait(inbox);
-                    waited.unwrap_or_else(PoisonError::into_inner)
-                }
-            };
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            let waited = self.shared.wake.wait_timeout(inbox, left);
+            inbox = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         let limit = self.log.room().clamp(1, MAX_GROUP_BYTES);
         let mut bytes = 0;

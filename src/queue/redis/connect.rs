@@ -12,6 +12,7 @@ use redis::{
 
 use crate::config::RedisQueueConfig;
 use crate::queue::Error;
+use crate::telemetry::one_line;
 
 /// How to reach Redis. Cheap to clone.
 #[derive(Clone)]
@@ -150,10 +151,10 @@ pub(super) fn is_refusal(error: &RedisError) -> bool {
 
 /// What Redis said, or what came in the way of asking.
 pub(super) fn words(error: &RedisError) -> String {
-    match (error.code(), error.detail()) {
+    one_line(&match (error.code(), error.detail()) {
         (Some(code), Some(detail)) => format!("{code} {detail}"),
         _ => error.to_string(),
-    }
+    })
 }
 
 pub(super) fn failed(error: &RedisError) -> Error {

@@ -350,9 +350,11 @@ impl RedisQueue {
     /// # Errors
     /// When the spill cannot be read.
     pub async fn digests(&self, since: i64) -> Result<Vec<([u8; 16], i64)>, Error> {
-        let mut found = Vec::new();
-        for disk in self.inner.old.iter().chain(self.spill_disk()) {
-            found.extend(disk.digests(since)?);
+        // Read before its draining began: a request that moves on meanwhile would be in neither.
+        let spilled = self.inner.spill.as_ref().map(Spill::take_digests);
+        let mut found = spilled.unwrap_or_default();
+        if let Some(old) = &self.inner.old {
+            found.extend(old.digests(since)?);
         }
         let asked = tokio::time::timeout(LOOK_WITHIN, self.ask_digests(since, &mut found)).await;
         let error = match asked {

@@ -343,7 +343,7 @@ async fn a_redis_that_turns_read_only_refuses_with_its_own_words_and_loses_nothi
 }
 
 #[tokio::test]
-async fn a_full_redis_refuses_frames_and_can_still_be_drained() {
+async fn r_041_a_full_redis_refuses_frames_and_can_still_be_drained() {
     let server = Server::start().await;
     let queue = open(&server, "a");
     queue.append(frame(1, 1, 10)).await.unwrap();

@@ -71,6 +71,20 @@ fn h_18_gzip_of_several_members_is_read_whole() {
 }
 
 #[test]
+fn gzip_filled_up_with_zeros_is_read() {
+    for zeros in [1, 3, 9, 10, 511, 100_000] {
+        let packed = [gzip(b"one "), gzip(b"two"), vec![0; zeros]].concat();
+        assert_eq!(unpack(Coding::Gzip, packed, 100).unwrap(), "one two");
+        let packed = [gzip(b"one "), vec![0; zeros], gzip(b"two")].concat();
+        assert!(unpack(Coding::Gzip, packed, 100).is_err(), "{zeros}");
+        let cut = gzip(&b"the quick brown fox".repeat(50));
+        let cut = [&cut[..cut.len() - 9], &vec![0; zeros][..]].concat();
+        assert!(unpack(Coding::Gzip, cut, 2000).is_err(), "{zeros}");
+    }
+    assert!(unpack(Coding::Gzip, vec![0; 100], 100).is_err());
+}
+
+#[test]
 fn h_18_bodies_cut_short_or_mislabelled_are_bad_data() {
     let text: Vec<u8> = (0..20_000_u32).flat_map(u32::to_le_bytes).collect();
     for (coding, whole) in [
@@ -119,8 +133,15 @@ fn h_20_a_zstd_window_over_the_limit_is_refused() {
     encoder.window_log(27).unwrap();
     encoder.write_all(b"small").unwrap();
     let packed = encoder.finish().unwrap();
-    let result = unpack(Coding::Zstd, packed, 1 << 20);
-    assert!(matches!(result, Err(Reject::BadData { .. })), "{result:?}");
+    let Err(reject @ Reject::BadData { .. }) = unpack(Coding::Zstd, packed, 1 << 20) else {
+        panic!("it was read");
+    };
+    let text = reject.message();
+    assert!(
+        text.contains("a window of 134217728 bytes") && text.contains("67108864 at most"),
+        "{text}"
+    );
+    assert!(!text.contains("cut short"), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

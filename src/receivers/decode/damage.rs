@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::DecodeError;
 use crate::normalize::Expands;
+use crate::record::NoRoom;
 
 /// Why reading stops. Boxed, as a result is returned for every field.
 #[derive(Debug)]
@@ -19,7 +20,7 @@ struct Detail {
 #[derive(Debug)]
 enum Cause {
     Broken { what: &'static str, offset: usize },
-    Expands { limit: usize },
+    Expands(Expands),
 }
 
 impl Damage {
@@ -49,17 +50,20 @@ impl Damage {
 
 impl From<Expands> for Damage {
     #[cold]
-    fn from(Expands { limit }: Expands) -> Self {
+    fn from(expands: Expands) -> Self {
         Self(Box::new(Detail {
-            cause: Cause::Expands { limit },
+            cause: Cause::Expands(expands),
             path: Vec::new(),
         }))
     }
 }
 
 impl From<Expands> for DecodeError {
-    fn from(Expands { limit }: Expands) -> Self {
-        Self::Expands { limit }
+    fn from(expands: Expands) -> Self {
+        match expands {
+            Expands::Limit(limit) => Self::Expands { limit },
+            Expands::NoRoom(NoRoom { used, cap }) => Self::NoRoom { used, cap },
+        }
     }
 }
 
@@ -73,7 +77,7 @@ impl From<Damage> for DecodeError {
                 offset,
                 path: joined(&path),
             },
-            Cause::Expands { limit } => Self::Expands { limit },
+            Cause::Expands(expands) => expands.into(),
         }
     }
 }

@@ -35,6 +35,14 @@ pub enum DecodeError {
         /// The limit in bytes.
         limit: usize,
     },
+    /// There is no memory for the records now; the body may come again.
+    #[error("too much is waiting to be queued: {used} of {cap} bytes; see `limits.in_flight`")]
+    NoRoom {
+        /// Bytes waiting.
+        used: usize,
+        /// Bytes that may wait.
+        cap: usize,
+    },
 }
 
 /// A record that was not taken.

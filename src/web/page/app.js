@@ -1,17 +1,23 @@
 // The page: puts its parts together. The worker brings snapshots, the list shows them.
 
+import { showColumns } from './columns.js';
 import { copy } from './copy.js';
-import { makeDetail } from './detail.js';
-import { Filters } from './filters.js';
+import { asSendable, makeDetail } from './detail.js';
+import { element, openSheet } from './dom.js';
 import { listen } from './keys.js';
 import { List } from './list.js';
-import { firstSteps, noMatch, signIn } from './panels.js';
-import { zoneName } from './time.js';
+import { firstSteps, signIn } from './panels.js';
+import { Search } from './search.js';
+import { iso } from './time.js';
+import { TIME_STYLES, change, marker, patternFor, view } from './view.js';
 import * as words from './words.js';
+import { getZone } from './zone.js';
 
 const HIDDEN_MS = 30_000;
 /** How long a new stream may have no line before the page says that there is none. */
 const EMPTY_MS = 400;
+/** One sentence about new lines in so long. */
+const TELL_MS = 10_000;
 const TITLE = 'Watchtower';
 
 const $ = (id) => document.getElementById(id);
@@ -28,7 +34,9 @@ let helloSince = null;
 let meta = null;
 let panel = '';
 let announced = '';
+let toldAt = -Infinity;
 let wantsDetail = null;
+let isResetting = false;
 
 const list = new List($('list'), $('sizer'), {
   want: (want) => tell('want', { want }),
@@ -36,16 +44,39 @@ const list = new List($('list'), $('sizer'), {
   followed: () => { tell('thaw'); fresh = { count: 0, errors: 0 }; showFollow(); },
   open: (key, place) => { wantsDetail = { key, place, use: openDetail }; tell('record', { key }); },
   load: (key) => tell('load', { key }),
+  expand: (key) => tell('expand', { key }),
+  readOn: () => tell('readOn'),
+  closed: () => { if (!isResetting) search.closed(); },
+  copyRange: (...ends) => { const [from, to] = ends.map((place) => list.flip(place)).sort((a, b) => a - b); tell('records', { from, to }); },
 });
-const filters = new Filters($('filters'), $('clear'), openStream);
+const search = new Search({
+  list, tell, notice, openDetail,
+  open: openStream,
+  say: (text) => { $('announce').textContent = text; },
+  record: withFocused,
+  meta: () => meta,
+  wrap: (on) => { if (document.documentElement.classList.contains('wrap') !== on) setWrap(on); },
+  look: (columns) => { tell('zone', { zone: getZone() }); change({ columns }); },
+  actions: () => [
+    ['Space', list.following ? 'Pause' : 'Follow', toggleFollow], ['w', 'Wrap lines', toggleWrap], ['t', 'Time style', nextTimeStyle],
+    ['m', 'Mark a text', markText], ['?', 'Keys', showKeys], ['', 'Theme', nextTheme],
+  ],
+});
 
 function openStream() {
   generation += 1;
   helloSince = null;
+  isResetting = true;
   list.reset();
+  isResetting = false;
   showFollow();
   $('list').classList.add('stale');
-  tell('open', { generation, filter: filters.params.toString(), small: matchMedia('(max-width: 600px)').matches });
+  change({ pattern: patternFor(search.place.get('q')) });
+  const asked = search.begin();
+  tell('open', { generation, ...asked, small: matchMedia('(max-width: 600px)').matches });
+  // A linked line is read where it stands.
+  if (asked.at) list.pause();
+  showFollow();
 }
 
 worker.onmessage = ({ data }) => messages[data.type](data);
@@ -54,42 +85,53 @@ worker.onerror = () => notice('The page could not start its worker. Reload it.')
 const messages = {
   snapshot(snapshot) {
     if (snapshot.generation !== generation) return;
-    if (snapshot.services) filters.offer($('services'), snapshot.services);
-    if (snapshot.environments) {
-      filters.offer($('environments'), snapshot.environments);
-      list.showEnvironment = snapshot.environments.length > 1;
-    }
+    if (snapshot.environments) change({ showEnvironment: snapshot.environments.length > 1 });
     fresh = snapshot.fresh;
+    tellFresh();
     status = snapshot.status;
     helloSince = status.hello ? helloSince ?? performance.now() : null;
-    if (status.hello) $('list').classList.remove('stale');
+    if (status.hello || status.state === 'past') $('list').classList.remove('stale');
     list.update(snapshot);
     showFollow();
     showStatus();
+    search.onSnapshot(snapshot);
     showPanel(snapshot);
   },
+  around: (message) => search.onAround(message),
+  found: (message) => search.onFound(message),
   record({ key, record }) {
     if (record && wantsDetail?.key === key) wantsDetail.use(record, wantsDetail);
     wantsDetail = null;
   },
-  place({ key, place }) { list.goTo(key, place); },
+  place({ key, place }) { list.goTo(key, list.flip(place)); },
+  records({ records }) { copyText(records.map(lineOf).join('\n'), words.lines(records.length)); },
 };
 
+const lineOf = (record) => `${iso(record.timestamp)} ${words.CODES[record.level] ?? record.level} ${record.service ?? '-'} ${record.message ?? ''}`;
+
 function openDetail(record, { key, place }) {
-  list.openAt(key, place, makeDetail(record, {
-    close: () => list.close(),
-    only: {
-      service: (service) => filters.set({ service }),
-      environment: (environment) => filters.set({ environment }),
-    },
-  }));
+  search.opened(record);
+  if (!list.isPhone) return list.openAt(key, place, makeDetail(record, { close: () => list.close() }));
+  // On a phone it has the screen for itself.
+  list.pause();
+  const sheet = openSheet('Line', { closed: () => search.closed() }, makeDetail(record, { close: () => sheet.close() }));
+  return sheet;
+}
+
+/** Says how much is new, for those who do not see the bar: not more often than somebody can listen to. */
+function tellFresh() {
+  const now = performance.now();
+  if (list.following || fresh.count === 0 || now - toldAt < TELL_MS) return;
+  toldAt = now;
+  const text = words.freshWords(fresh);
+  if ($('announce').textContent !== text) $('announce').textContent = text;
 }
 
 function showFollow() {
   const { following } = list;
-  $('follow').setAttribute('aria-pressed', String(following));
-  $('follow-word').textContent = following ? 'Following' : 'Paused';
-  $('paused').hidden = following;
+  $('follow').setAttribute('aria-pressed', String(following && !search.isPast));
+  $('follow-word').textContent = search.isPast ? 'Go live' : following ? 'Following' : 'Paused';
+  $('paused').hidden = following || search.isPast;
   $('paused-words').textContent = words.pausedWords(fresh);
   document.title = !following && fresh.errors ? `(${fresh.errors}) ${TITLE}` : TITLE;
 }
@@ -97,15 +139,17 @@ function showFollow() {
 function showStatus() {
   const state = $('state');
   state.dataset.state = status.state;
-  const about = words.queryWords(status.hello?.q);
+  const about = words.queryWords(status.hello?.q ?? search.state.q);
   $('understood').hidden = !about;
   if ($('understood').textContent !== about) $('understood').textContent = about;
-  const text = words.stateWords(status, Date.now());
+  const isPaused = !list.following && ['live', 'quiet'].includes(status.state);
+  const text = isPaused ? 'Paused' : words.stateWords(status, Date.now());
   if ($('state-word').textContent !== text) $('state-word').textContent = text;
   $('figures').textContent = words.figures(status);
   $('retry').hidden = !status.retryAt;
   if (status.state !== announced) {
     announced = status.state;
+    if (status.state !== 'buffered' && $('notice').textContent.startsWith(words.BUFFERED)) $('notice').hidden = true;
     $('announce').textContent = text;
     if (status.state === 'buffered') notice(words.BUFFERED);
     if (status.state === 'live') loadMeta();
@@ -115,16 +159,16 @@ function showStatus() {
 function showPanel({ hasRecords, first, end }) {
   let wanted = '';
   if (status.state === 'signedout') wanted = 'signin';
-  else if (end - first === 0 && !hasRecords && helloSince !== null) {
+  else if (end - first === 0 && !hasRecords && (search.isPast ? search.state.phase === 'end' : helloSince !== null)) {
     const wait = EMPTY_MS - (performance.now() - helloSince);
     if (wait > 0) setTimeout(() => showPanel({ hasRecords, first, end: list.snapshot.end }), wait);
-    else wanted = filters.isActive ? 'nomatch' : meta ? 'steps' : '';
+    else wanted = search.isActive ? 'nomatch' : meta ? 'steps' : '';
   }
   if (wanted === panel) return;
   panel = wanted;
   const make = {
     signin: () => signIn(() => { tell('retry'); }),
-    nomatch: () => noMatch(() => $('clear').click()),
+    nomatch: () => search.noMatch(),
     steps: () => firstSteps(meta),
   }[wanted];
   $('panel').hidden = !make;
@@ -156,22 +200,30 @@ function notice(text, label = 'Close', action = () => { $('notice').hidden = tru
 
 // ---- buttons, keys, the window ----
 
-const follow = () => list.follow();
-const toggleFollow = () => (list.following ? list.pause() : list.follow());
-const toggleWrap = () => {
-  const on = document.documentElement.classList.toggle('wrap');
+const follow = () => (search.isPast ? search.goLive() : list.follow());
+const toggleFollow = () => (search.isPast ? search.goLive() : list.following ? list.pause() : list.follow());
+function setWrap(on) {
+  document.documentElement.classList.toggle('wrap', on);
   $('wrap').setAttribute('aria-pressed', String(on));
   localStorage.setItem('watchtower.wrap', on ? '1' : '');
   list.measure();
   list.schedule();
-};
-const nextError = (direction) => tell('nextError', { place: list.focused?.place ?? list.snapshot.end, direction });
+}
+
+function toggleWrap() {
+  const on = !document.documentElement.classList.contains('wrap');
+  setWrap(on);
+  search.place.set({ wrap: on ? '1' : '0' }, { quiet: true });
+}
+const next = (direction, levels) => tell('next', { place: list.flip(list.focused?.place ?? list.edge), direction: list.isReversed ? -direction : direction, levels });
 
 function setTheme(theme) {
   document.documentElement.dataset.theme = theme;
   $('theme').textContent = { system: 'Theme', light: 'Light', dark: 'Dark' }[theme];
   localStorage.setItem('watchtower.theme', theme);
 }
+
+function nextTheme() { setTheme({ system: 'dark', dark: 'light', light: 'system' }[document.documentElement.dataset.theme]); }
 
 function showKeys() {
   const table = document.createElement('table');
@@ -189,40 +241,69 @@ function showKeys() {
   $('keys').showModal();
 }
 
-function copyFocused() {
-  if (!list.focused) return;
+async function copyText(text, what) {
+  const copied = await copy(text);
+  $('announce').textContent = copied ? `Copied: ${what}` : 'Could not copy';
+  notice(copied ? `Copied: ${what}` : 'This browser does not let the page copy.');
+}
+
+/** Does something with the whole record that has the focus. */
+function withFocused(use) {
+  if (!list.focused?.key) return;
   const { key } = list.focused;
-  wantsDetail = { key, use: async (record) => {
-    const copied = await copy(JSON.stringify(record, null, 2));
-    $('announce').textContent = copied ? 'Copied' : 'Could not copy';
-    if (!copied) notice('This browser does not let the page copy.');
-  } };
+  wantsDetail = { key, use };
   tell('record', { key });
 }
 
-listen({
-  '/': () => { showFilters(true); $('text').focus(); $('text').select(); },
-  ' ': toggleFollow, l: follow, L: follow, End: follow,
-  g: () => { list.pause(); $('list').scrollTop = 0; }, Home: () => { list.pause(); $('list').scrollTop = 0; },
-  j: () => list.move(1), ArrowDown: () => list.move(1), k: () => list.move(-1), ArrowUp: () => list.move(-1),
-  PageUp: () => { list.pause(); $('list').scrollTop -= list.viewHeight * 0.9; }, PageDown: () => { $('list').scrollTop += list.viewHeight * 0.9; },
-  Enter: () => list.toggle(), ArrowRight: () => { if (!list.open) list.toggle(); }, ArrowLeft: () => list.close(),
-  e: () => nextError(1), E: () => nextError(-1), Y: copyFocused, w: toggleWrap, '?': showKeys,
-  Escape: () => { if (!list.close()) { list.focused = null; list.schedule(); } },
-}, (field) => { filters.read(); field.blur(); $('list').focus(); });
-
-function showFilters(on) {
-  $('filters').classList.toggle('shown', on);
-  $('filter-toggle').setAttribute('aria-expanded', String(on));
+function markText() {
+  const selected = String(getSelection()).trim();
+  if (selected) return change({ marked: marker(selected) });
+  const input = element('input');
+  input.setAttribute('aria-label', 'Text to mark');
+  const form = element('form', 'ask', input, element('button', 'primary', 'Mark'));
+  form.addEventListener('submit', (event) => {
+    event.preventDefault();
+    change({ marked: marker(input.value) });
+    sheet.close();
+  });
+  const sheet = openSheet('Mark a text', {}, form);
+  return input.focus();
 }
+
+function pin() {
+  withFocused((record, { key }) => {
+    const isPinned = view.pinned?.key === key;
+    change(isPinned ? { pinned: null, timeStyle: 'clock' } : { pinned: { key, timestamp: record.timestamp }, timeStyle: 'pinned' });
+  });
+}
+
+function nextTimeStyle() {
+  const known = TIME_STYLES.filter((style) => style !== 'pinned' || view.pinned);
+  change({ timeStyle: known[(known.indexOf(view.timeStyle) + 1) % known.length] });
+}
+
+addEventListener('wt-view', ({ detail }) => { if (detail.includes('columns')) tell('columns', { columns: view.columns }); });
+
+listen({
+  '/': () => { $('text').focus(); $('text').select(); },
+  ' ': toggleFollow, l: follow, L: follow, End: follow,
+  g: () => list.page(-Infinity), Home: () => list.page(-Infinity),
+  j: () => list.move(1), ArrowDown: () => list.move(1), k: () => list.move(-1), ArrowUp: () => list.move(-1),
+  PageUp: () => list.page(-0.9), PageDown: () => list.page(0.9),
+  Enter: () => list.toggle(), ArrowRight: () => { if (!list.open) list.toggle(); }, ArrowLeft: () => list.close(),
+  e: () => next(1, ['error', 'fatal']), E: () => next(-1, ['error', 'fatal']), v: () => next(1, ['warn']), V: () => next(-1, ['warn']),
+  Y: () => withFocused((record) => copyText(asSendable(record), 'JSON')),
+  w: toggleWrap, m: markText, p: pin, t: nextTimeStyle, '?': showKeys,
+  ...search.keys,
+  Escape: () => { if (!list.close()) { list.focused = null; list.schedule(); } },
+}, (field) => { field.blur(); $('list').focus(); });
 
 $('follow').addEventListener('click', toggleFollow);
 $('jump').addEventListener('click', follow);
 $('wrap').addEventListener('click', toggleWrap);
 $('help').addEventListener('click', showKeys);
 $('retry').addEventListener('click', () => tell('retry'));
-$('filter-toggle').addEventListener('click', () => showFilters(!$('filters').classList.contains('shown')));
-$('theme').addEventListener('click', () => setTheme({ system: 'dark', dark: 'light', light: 'system' }[document.documentElement.dataset.theme]));
+$('theme').addEventListener('click', nextTheme);
 
 let resting = null;
 document.addEventListener('visibilitychange', () => {
@@ -230,11 +311,16 @@ document.addEventListener('visibilitychange', () => {
   if (document.hidden) resting = setTimeout(() => tell('rest'), HIDDEN_MS);
   else tell('wake');
 });
+document.addEventListener('freeze', () => tell('rest'));
+for (const name of ['pointerdown', 'keydown', 'focus']) addEventListener(name, () => tell('touched'), true);
 addEventListener('pagehide', () => tell('rest'));
 addEventListener('pageshow', () => tell('wake'));
-setInterval(() => { if (status.retryAt || status.state === 'quiet') showStatus(); }, 1000);
+setInterval(() => {
+  if (status.retryAt || status.state === 'quiet') showStatus();
+  if (view.timeStyle === 'age' && !document.hidden) change({});
+}, 1000);
 
-$('zone').textContent = zoneName();
+showColumns($('columns'));
 setTheme(localStorage.getItem('watchtower.theme') ?? 'system');
-if (localStorage.getItem('watchtower.wrap')) toggleWrap();
+if (localStorage.getItem('watchtower.wrap') && !search.place.get('wrap')) setWrap(true);
 openStream();

@@ -7,6 +7,8 @@ const TICK_TIMEOUT_MS = 15_000;
 const HELLO_TIMEOUT_MS = 3_000;
 const MAX_BACKOFF_MS = 30_000;
 const QUIET_MS = 30_000;
+/** Ticks that come so much closer together than they were sent were held back on the way. */
+const BUNCHED_MS = 3_000;
 const EVENTS = ['hello', 'logs', 'skipped', 'gap', 'tick', 'bye'];
 
 export class Connection {
@@ -25,13 +27,33 @@ export class Connection {
     this.filter = filter;
     this.cursor = '';
     this.failures = 0;
+    this.left = 0;
     Object.assign(this.status, { hello: null, skipped: 0, matchRate: 0, quietSince: Date.now() });
     this.set('connecting');
     this.connect();
   }
 
+  /** Has no stream: what is looked at has ended. */
+  leave() {
+    this.close();
+    Object.assign(this.status, { hello: null, ticked: false, tick: null });
+    this.set('past');
+  }
+
+  /** Opens the stream anew from an earlier cursor, after which about `left` records are to come. */
+  again(cursor, left) {
+    this.cursor = cursor;
+    this.left = left;
+    this.set('catching');
+    this.connect();
+  }
+
+  get isOpen() { return this.source !== null; }
+
   connect() {
     this.close();
+    this.lastTick = null;
+    this.errors = 0;
     this.source = new EventSource(`api/logs/stream?${this.query()}`);
     for (const name of EVENTS) this.source.addEventListener(name, (event) => this.on(name, event));
     this.source.onopen = () => this.after('hello', HELLO_TIMEOUT_MS, () => this.set('buffered'));
@@ -47,6 +69,8 @@ export class Connection {
 
   on(name, event) {
     if (event.currentTarget !== this.source) return;
+    // A new stream has no cursor before its first lines.
+    this.edge = this.cursor || event.lastEventId;
     if (event.lastEventId) this.cursor = event.lastEventId;
     this.watch();
     this[name](JSON.parse(event.data), event.data);
@@ -55,29 +79,45 @@ export class Connection {
   hello(data) {
     clearTimeout(this.timers.hello);
     this.failures = 0;
+    this.errors = 0;
     this.status.hello = { cursor: data.cursor, version: data.version, q: data.q };
     this.status.rateLimit = data.limits?.rate;
-    this.set(this.status.state === 'buffered' ? 'buffered' : 'live');
+    this.status.quietSince = Date.now();
+    this.handlers.live();
+    if (this.isOpen) this.set(this.status.state === 'buffered' ? 'buffered' : this.left > 0 ? 'catching' : 'live');
   }
 
   logs(records, text) {
     this.status.quietSince = Date.now();
+    this.left = Math.max(0, this.left - records.length);
+    if (this.status.state === 'catching') this.set(this.left > 0 ? 'catching' : 'live');
     if (this.status.state === 'quiet') this.set('live');
-    this.handlers.logs(text, records);
+    this.handlers.logs(text, records, this.edge);
   }
 
   skipped(data) {
     this.status.skipped += data.count;
-    this.handlers.note({ kind: 'skipped', ...data });
+    this.handlers.note({ kind: 'skipped', ...data }, this.edge);
   }
 
-  gap(data) { this.handlers.note({ kind: 'gap', ...data }); }
+  gap(data) { this.handlers.note({ kind: 'gap', ...data }, this.edge); }
 
   tick(data) {
-    Object.assign(this.status, { ticked: true, inRate: data.in_rate, matchRate: data.match_rate, lagMs: data.lag_ms, queue: data.queue, storeOk: data.store_ok, now: data.now });
-    if (this.status.state === 'buffered') return this.handlers.status();
+    Object.assign(this.status, { ticked: true, tick: { now: data.now, by_level: data.by_level }, inRate: data.in_rate, matchRate: data.match_rate, lagMs: data.lag_ms, queue: data.queue, storeOk: data.store_ok, now: data.now });
+    // Ticks are sent only when a stream has caught up.
+    this.left = 0;
+    if (this.isHeldBack(data)) return this.set('buffered');
     const isQuiet = Date.now() - this.status.quietSince > QUIET_MS;
     return this.set(data.store_ok ? (isQuiet ? 'quiet' : 'live') : 'store');
+  }
+
+  /** Whether ticks show that something on the way holds the stream back. */
+  isHeldBack({ now }) {
+    const last = this.lastTick;
+    this.lastTick = { now, arrived: Date.now() };
+    // One tick alone does not show that what held back the `hello` is over.
+    if (!last) return this.status.state === 'buffered';
+    return now - last.now - (Date.now() - last.arrived) > BUNCHED_MS;
   }
 
   bye(data) {
@@ -92,7 +132,13 @@ export class Connection {
       this.close();
       this.probe();
     } else {
+      // The browser tries again by itself. Where that fails too, this counts the time and asks why.
+      this.errors += 1;
+      clearTimeout(this.timers.hello);
       this.set('reconnecting');
+      if (this.errors < 2) return;
+      this.close();
+      this.probe();
     }
   }
 
@@ -103,7 +149,10 @@ export class Connection {
     try {
       const answer = await fetch(`api/logs/stream?${query}`, { cache: 'no-store', signal: AbortSignal.timeout(10_000) });
       if (this.source) return;
-      if (answer.ok) return this.comeBack('reconnecting', '');
+      if (answer.ok) {
+        const isOurs = answer.headers.get('content-type')?.includes('json');
+        return this.comeBack('reconnecting', answer.status !== 200 ? `answer ${answer.status}` : isOurs ? '' : 'something else answers in its place');
+      }
       const error = await answer.json().catch(() => ({}));
       if (answer.status === 401) return this.set('signedout');
       const state = { 429: 'limited', 400: 'refused', 403: 'refused' }[answer.status] ?? 'restarting';
@@ -126,10 +175,10 @@ export class Connection {
   }
 
   /** Lets the connection go while nobody looks: browsers have few for one host. */
-  rest() {
+  rest(state = 'hidden') {
     if (!this.source && !this.timers.retry) return;
     this.close();
-    this.set('hidden');
+    this.set(state);
   }
 
   wake() {
@@ -156,7 +205,7 @@ export class Connection {
   }
 
   set(state, { reason = '', retryAt = null } = {}) {
-    Object.assign(this.status, { state, reason, retryAt });
+    Object.assign(this.status, { state, reason, retryAt, left: this.left });
     this.handlers.status();
   }
 }

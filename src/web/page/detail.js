@@ -1,72 +1,136 @@
 // An open record: everything that was sent, as text.
 
 import { copyButton } from './copy.js';
+import { ask, button, element } from './dom.js';
+import { frozenLink } from './place.js';
+import { pretty } from './pretty.js';
 import { show, withoutEscapes } from './text.js';
-import { iso } from './time.js';
-import { count, late } from './words.js';
+import { age, iso } from './time.js';
+import { entry, map } from './values.js';
+import { change, view } from './view.js';
+import { count, late, wholeWords } from './words.js';
 
-function element(name, className, ...children) {
-  const made = document.createElement(name);
-  if (className) made.className = className;
-  made.append(...children);
-  return made;
+/** A text longer than this is put in piece by piece, one with each frame. */
+const PIECE = 32 << 10;
+
+const tell = (name, record) => dispatchEvent(new CustomEvent(name, { detail: { record } }));
+export const around = (record) => tell('wt-context', record);
+export const sameTrace = (record) => { if (record.trace_id) tell('wt-trace', record); };
+
+/** What `POST /api/logs` takes to make the same record again. */
+export function asSendable(record) {
+  const { id, received_at, receiver, length, truncated, level, severity_number, ...sent } = record;
+  return JSON.stringify(severity_number ? { severity_number, ...sent } : { level, ...sent }, null, 2);
 }
 
-function entry(table, name, value, only) {
-  if (value === undefined || value === '') return;
-  const key = element('th');
-  key.scope = 'row';
-  show(key, name);
-  const text = element('td');
-  const shown = element('span', 'value');
-  show(shown, String(value));
-  text.append(shown);
-  if (only) {
-    const button = element('button', 'only', 'only');
-    button.type = 'button';
-    button.title = `Show only this ${name}`;
-    button.addEventListener('click', () => only(String(value)));
-    text.append(button);
+const prettyName = 'watchtower.pretty';
+const wantsPretty = () => localStorage.getItem(prettyName) !== '0';
+
+/** Long texts take time to lay out: no more than a piece with a frame, and only what is in view. */
+function showLong(box, text) {
+  const options = { colours: true, found: true, links: true, most: 1_000 };
+  if (text.length <= PIECE) return show(box, text, options);
+  box.textContent = '';
+  let at = 0;
+  const add = () => {
+    const line = text.lastIndexOf('\n', at + PIECE);
+    const end = line > at ? line + 1 : at + PIECE;
+    const part = element('div', 'piece');
+    show(part, text.slice(at, end).replace(/\n$/, ''), options);
+    box.append(part);
+    at = end;
+    if (at < text.length) requestAnimationFrame(add);
+  };
+  return add();
+}
+
+function message(record, actions) {
+  const box = element('pre', 'whole');
+  box.tabIndex = 0;
+  const text = (record.message ?? '').replaceAll('\r\n', '\n');
+  const tree = pretty(withoutEscapes(text));
+  const fill = () => showLong(box, tree !== null && wantsPretty() ? tree : text);
+  if (tree !== null) {
+    const toggle = button('', () => {
+      localStorage.setItem(prettyName, wantsPretty() ? '0' : '1');
+      name();
+      fill();
+    });
+    const name = () => { toggle.textContent = wantsPretty() ? 'As sent' : 'Pretty'; };
+    name();
+    actions.append(toggle);
   }
-  table.append(element('tr', '', key, text));
+  if (text.includes('\x1b')) {
+    const toggle = button('Escapes', () => {
+      change({ asSent: !view.asSent });
+      toggle.setAttribute('aria-pressed', String(view.asSent));
+      fill();
+    });
+    toggle.title = 'Show terminal escapes as sent';
+    toggle.setAttribute('aria-pressed', String(view.asSent));
+    actions.append(toggle);
+  }
+  fill();
+  return box;
 }
 
-function map(title, values, folded) {
-  const names = Object.keys(values ?? {});
-  if (names.length === 0) return [];
+function fields(record) {
   const table = element('table');
-  for (const name of names.sort()) entry(table, name, values[name]);
-  const box = element('details', '', element('summary', '', `${title} · ${count(names.length)}`), table);
-  box.open = !folded;
-  return [box];
-}
-
-/** Makes the element that shows a record. `only` narrows the filter to a value. */
-export function makeDetail(record, { only, close }) {
-  const message = element('pre', 'whole');
-  show(message, withoutEscapes(record.message ?? '').replaceAll('\r\n', '\n'));
-  const table = element('table');
-  entry(table, 'time', iso(record.timestamp));
+  const add = (name, value, field) => { if (value !== undefined && value !== '') table.append(entry(name, value, field)); };
+  add('time', `${iso(record.timestamp)} · ${age(record.timestamp)}`);
   if (record.received_at) {
-    const difference = record.received_at / 1000 - Number(record.timestamp.slice(0, -9) || '0');
-    const note = Math.abs(difference) > 1 ? ` (${late(difference)})` : '';
-    entry(table, 'received', `${new Date(record.received_at).toISOString()}${note}`);
+    const difference = (record.received_at - Number(record.timestamp) / 1e6) / 1000;
+    add('received', `${iso(`${record.received_at}000000`)}${Math.abs(difference) > 1 ? ` (${late(difference)})` : ''}`);
   }
-  entry(table, 'level', record.level, only.min_level);
-  const severity = [record.severity_number, record.severity_text].filter(Boolean).join(' ');
-  entry(table, 'severity', severity);
-  entry(table, 'service', record.service, only.service);
-  entry(table, 'environment', record.environment, only.environment);
-  entry(table, 'trace id', record.trace_id);
-  entry(table, 'span id', record.span_id);
-  entry(table, 'event', record.event_name);
-  entry(table, 'scope', [record.scope_name, record.scope_version].filter(Boolean).join(' '));
-  entry(table, 'receiver', record.receiver);
-  entry(table, 'id', record.id);
-  const closeButton = element('button', '', 'Close');
-  closeButton.type = 'button';
-  closeButton.addEventListener('click', close);
-  const actions = element('div', 'actions', copyButton('Copy message', () => record.message ?? '', message), copyButton('Copy JSON', () => JSON.stringify(record, null, 2), message), closeButton);
-  const notes = record.truncated ? [element('p', 'note', record.length ? `Shown up to 16 KiB of ${count(record.length)} bytes.` : 'Long attributes are shown in part.')] : [];
-  return element('div', 'detail', actions, message, ...notes, table, ...map('Attributes', record.attributes), ...map('Resource', record.resource, true));
+  add('level', record.level, 'level');
+  add('severity', [record.severity_number, record.severity_text].filter(Boolean).join(' '));
+  add('service', record.service, 'service');
+  add('environment', record.environment, 'environment');
+  add('trace id', record.trace_id, 'trace_id');
+  add('span id', record.span_id, 'span_id');
+  add('event', record.event_name, 'event');
+  add('scope', record.scope_name, 'scope');
+  add('scope version', record.scope_version);
+  add('receiver', record.receiver, 'receiver');
+  add('id', record.id, 'id');
+  return table;
+}
+
+/** What the daemon noted about a record, such as that it was cut. */
+function notes(record) {
+  return Object.entries(record.attributes ?? {}).filter(([name]) => name.startsWith('watchtower.'))
+    .map(([name, value]) => element('p', 'note', `${name.slice('watchtower.'.length).replaceAll('_', ' ')}: ${value}`));
+}
+
+/** Makes the element that shows a record; `close` is called to close it. */
+export function makeDetail(record, { close }) {
+  const box = element('div', 'detail');
+  const actions = element('div', 'actions');
+  const whole = message(record, actions);
+  actions.prepend(
+    copyButton('Copy message', () => record.message ?? '', whole),
+    copyButton('Copy JSON', () => asSendable(record), whole),
+    copyButton('Copy link', () => frozenLink(record), whole),
+    button('Context', () => around(record)),
+    ...(record.trace_id ? [button('Same trace', () => sameTrace(record))] : []));
+  actions.append(button('Close', close));
+  const rest = [];
+  if (record.truncated) {
+    const trouble = element('span', 'trouble');
+    trouble.setAttribute('role', 'alert');
+    const all = button(record.length ? `Show all ${wholeWords(record.length)}` : 'Show all of it', async () => {
+      all.disabled = true;
+      try {
+        const full = await ask(`api/logs/${record.id}`, { params: new URLSearchParams({ timestamp: record.timestamp }) });
+        box.replaceChildren(...makeDetail(full, { close }).childNodes);
+      } catch (error) {
+        all.disabled = false;
+        trouble.textContent = error.message;
+      }
+    });
+    const words = record.length ? `Shown up to 16 KiB of ${count(record.length)} bytes. ` : 'Long attributes are shown in part. ';
+    rest.push(element('p', 'note', words, all, ' ', trouble));
+  }
+  box.append(actions, whole, ...rest, ...notes(record), fields(record), ...map('Attributes', record.attributes, 'attributes'), ...map('Resource', record.resource, 'resource', true));
+  return box;
 }

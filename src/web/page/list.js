@@ -1,44 +1,70 @@
-// The list: at most 200 row elements, whatever the number of records. Rows have one height; only an
-// open record takes more. The list scrolls by the reader's hand, or stands at the live edge.
+// The list: at most 200 row elements, whatever the number of records. It stands at the live edge, or
+// holds the line that is read: its anchor is the first row in view, by place and pixels.
 //
-// Places are absolute: they count items since the stream was opened, also those let go since.
+// With the newest first, places are the worker's seen in a mirror: what was at `p` is at `-1 - p`.
 
+import { Heights } from './heights.js';
 import { fillRow, makeRow } from './row.js';
+import { view } from './view.js';
 
 const MAX_ROWS = 200;
 const OVERSCAN = 12;
+/** Room below the last line for the bar that says "paused", so that it covers no line for good. */
 const PAUSED_BAR = 64;
+/** Heights are measured and the list is put right again at most so often for one frame. */
+const MAX_PASSES = 4;
 
 export class List {
   constructor(root, sizer, handlers) {
     Object.assign(this, { root, sizer, handlers });
+    this.heights = new Heights();
     this.rows = new Map();
     this.free = [];
-    this.snapshot = { first: 0, end: 0, start: 0, rows: [] };
+    this.snapshot = { first: 0, end: 0, start: 0, rows: [], missed: 0 };
+    this.pending = null;
     this.following = true;
+    this.isReversed = false;
+    this.anchor = null;
     this.lastTop = 0;
     this.open = null;
     this.focused = null;
-    this.showEnvironment = false;
     this.scheduled = false;
     this.want = {};
     this.measure();
     root.addEventListener('scroll', () => this.scrolled(), { passive: true });
-    root.addEventListener('wheel', (event) => { if (event.deltaY < 0) this.movedUp(); }, { passive: true });
+    root.addEventListener('wheel', (event) => { if (this.isReversed ? event.deltaY > 0 : event.deltaY < 0) this.movedUp(); }, { passive: true });
     root.addEventListener('click', (event) => this.clicked(event));
     document.addEventListener('selectionchange', () => this.selected());
+    addEventListener('wt-view', () => this.schedule());
     new ResizeObserver(() => { this.measure(); this.schedule(); }).observe(root);
   }
 
+  /** What a row is high, and whether rows differ. */
   measure() {
-    this.rowHeight = Number.parseFloat(getComputedStyle(this.root).getPropertyValue('--row')) || 20;
+    this.heights.base = Number.parseFloat(getComputedStyle(this.root).getPropertyValue('--row')) || 20;
+    this.isWrapped = document.documentElement.classList.contains('wrap');
     this.viewHeight = this.root.clientHeight;
+    if (this.root.clientWidth !== this.width || this.isWrapped !== this.wasWrapped) {
+      this.width = this.root.clientWidth;
+      this.wasWrapped = this.isWrapped;
+      this.heights.clear();
+      for (const row of this.rows.values()) row.isMeasured = false;
+    }
   }
+
+  get rowHeight() { return this.heights.base; }
+  get isPhone() { return this.rowHeight > 50; }
 
   // ---- what is shown ----
 
+  /** Takes a snapshot; it is shown with the next frame, since the reader may scroll until then. */
   update(snapshot) {
-    this.snapshot = snapshot;
+    if (this.pending) {
+      const { shifts, forget } = this.pending.moved;
+      snapshot.moved.shifts.unshift(...shifts);
+      if (forget !== null) snapshot.moved.forget = Math.min(forget, snapshot.moved.forget ?? Infinity);
+    }
+    this.pending = this.isReversed ? this.mirrored(snapshot) : snapshot;
     this.schedule();
   }
 
@@ -51,111 +77,202 @@ export class List {
     });
   }
 
-  get openHeight() { return this.open ? this.open.height : 0; }
+  /** A place of the worker as one of the list, and back. */
+  flip(place) { return this.isReversed ? -1 - place : place; }
+  /** The place where a new line will be. */
+  get edge() { return this.isReversed ? this.snapshot.first - 1 : this.snapshot.end; }
 
-  top(place) {
-    const below = this.open && place > this.open.place ? this.openHeight : 0;
-    return (place - this.snapshot.first) * this.rowHeight + below;
+  mirrored({ first, end, start, rows, ...rest }) {
+    return { ...rest, first: -end, end: -first, start: -start - rows.length, rows: rows.toReversed() };
   }
 
-  placeAt(y) {
-    if (this.open) {
-      const openTop = this.top(this.open.place) + this.rowHeight;
-      if (y > openTop) return this.snapshot.first + Math.floor(Math.max(openTop, y - this.openHeight) / this.rowHeight);
+  top(place) { return this.heights.top(place, this.snapshot.first); }
+  placeAt(y) { return this.heights.placeAt(y, this.snapshot.first, this.snapshot.end); }
+
+  /** Items have moved to other places: so has all that is remembered by place. */
+  take(snapshot) {
+    for (const shifts of snapshot.moved.shifts) {
+      const moved = (place) => this.flip(shifts.reduce((sum, [at, count]) => (at <= this.flip(place) ? sum + count : sum), this.flip(place)));
+      this.heights.move(moved);
+      for (const held of [this.anchor, this.open, this.focused, ...this.rows.values()]) if (held) held.place = moved(held.place);
     }
-    return this.snapshot.first + Math.floor(y / this.rowHeight);
+    this.snapshot = snapshot;
+    const forget = snapshot.moved.forget ?? Infinity;
+    if (this.isReversed) this.heights.keep(Math.max(snapshot.first, -forget), snapshot.end);
+    else this.heights.keep(snapshot.first, Math.min(snapshot.end, forget));
+    for (const row of this.rows.values()) if (this.flip(row.place) >= forget) row.isMeasured = false;
+    this.pending = null;
   }
 
   render() {
-    const { first, end } = this.snapshot;
-    // Room for the bar that says "paused", so that it covers no line for good.
-    const height = (end - first) * this.rowHeight + this.openHeight + (this.following ? 0 : PAUSED_BAR);
-    this.sizer.style.height = `${height}px`;
-    if (this.following) this.root.scrollTop = height;
-    const top = this.root.scrollTop;
-    this.lastTop = top;
-    let from = Math.max(first, this.placeAt(top) - OVERSCAN);
-    let to = Math.min(end, this.placeAt(top + this.viewHeight) + 1 + OVERSCAN);
-    if (to - from > MAX_ROWS) { from = Math.max(first, to - MAX_ROWS); to = from + MAX_ROWS; }
-    this.ask(from, to);
-    this.place(from, to);
+    // The reader may have moved the list since, of which the event is still to come.
+    if (!this.following && Math.abs(this.root.scrollTop - this.lastTop) >= 1) this.scrolled();
+    if (this.pending) this.take(this.pending);
+    let range;
+    for (let pass = 0; pass < MAX_PASSES; pass += 1) {
+      this.hold();
+      range = this.range();
+      if (!this.mount(...range)) break;
+    }
+    this.hold();
+    this.ask(...range);
+    this.position();
   }
 
-  place(from, to) {
-    const { start, rows } = this.snapshot;
-    const used = new Set();
-    for (let place = Math.max(from, start); place < Math.min(to, start + rows.length); place += 1) {
-      const item = rows[place - start];
-      used.add(item.key);
-      let row = this.rows.get(item.key);
-      if (!row) {
-        row = this.free.pop() ?? this.makeRow();
-        row.hidden = false;
-        this.rows.set(item.key, row);
-        row.version = null;
-      }
-      const version = `${item.version}${this.showEnvironment}`;
-      if (row.version !== version) {
-        fillRow(row, item, this.showEnvironment);
-        row.version = version;
-      }
-      // Lines that are loaded into a gap move those below.
-      if (this.open?.key === item.key) this.open.place = place;
-      if (this.focused?.key === item.key) this.focused.place = place;
-      row.item = item;
-      row.place = place;
-      // Elements stand in no order in the document; this is theirs.
-      row.setAttribute('aria-posinset', place - this.snapshot.first + 1);
-      row.style.transform = `translateY(${this.top(place)}px)`;
-      row.classList.toggle('focused', this.focused?.key === item.key);
-      row.classList.toggle('open', this.open?.key === item.key);
+  /** Puts the list to the live edge, or the anchor to where it was. */
+  hold() {
+    const { end } = this.snapshot;
+    const height = this.top(end) + (this.following ? 0 : PAUSED_BAR);
+    if (height !== this.height) {
+      this.height = height;
+      this.sizer.style.height = `${height}px`;
     }
+    if (this.following) this.root.scrollTop = this.isReversed ? 0 : height;
+    else if (this.anchor) {
+      const top = this.top(this.anchor.place) + this.anchor.offset;
+      if (Math.abs(this.root.scrollTop - top) >= 1) this.root.scrollTop = top;
+    }
+    this.lastTop = this.root.scrollTop;
+  }
+
+  /** The reader has moved the list, or it is to stay as it stands. */
+  anchorHere() {
+    const top = this.root.scrollTop;
+    const place = this.placeAt(top);
+    this.anchor = { place, offset: top - this.top(place) };
+  }
+
+  range() {
+    const { first, end } = this.snapshot;
+    let from = Math.max(first, this.placeAt(this.lastTop) - OVERSCAN);
+    let to = Math.min(end, this.placeAt(this.lastTop + this.viewHeight) + 1 + OVERSCAN);
+    if (to - from > MAX_ROWS) { from = this.following && !this.isReversed ? to - MAX_ROWS : from; to = from + MAX_ROWS; }
+    return [from, to];
+  }
+
+  /** Gives the items in range their elements, and says whether a height is not what it was taken for. */
+  mount(from, to) {
+    const { start, rows } = this.snapshot;
+    const known = new Map();
+    for (const row of this.rows.values()) known.set(row.place, row.item);
+    const items = [];
+    for (let place = from; place < to; place += 1) {
+      // What the worker has not sent yet stays as it is.
+      const item = rows[place - start] ?? (this.following ? null : known.get(place));
+      if (item) items.push([place, item]);
+    }
+    const used = new Set(items.map(([, item]) => item.key));
     for (const [key, row] of this.rows) {
       if (used.has(key)) continue;
       row.hidden = true;
       this.rows.delete(key);
       this.free.push(row);
     }
-    if (this.open) this.open.element.style.transform = `translateY(${this.top(this.open.place) + this.rowHeight}px)`;
+    let above = null;
+    for (const [place, item] of items) {
+      this.fill(item, place, above);
+      above = item;
+    }
+    return this.measureRows();
   }
 
-  makeRow() {
-    const row = makeRow();
-    this.sizer.append(row);
-    return row;
+  fill(item, place, above) {
+    let row = this.rows.get(item.key);
+    if (!row) {
+      row = this.free.pop() ?? this.sizer.appendChild(makeRow());
+      row.hidden = false;
+      row.version = null;
+      this.rows.set(item.key, row);
+    }
+    const version = `${item.version} ${view.version} ${view.timeStyle === 'above' ? above?.key : ''}`;
+    if (row.version !== version) {
+      fillRow(row, item, above);
+      row.version = version;
+      row.isMeasured = false;
+    }
+    row.item = item;
+    row.place = place;
+  }
+
+  measureRows() {
+    let isChanged = false;
+    for (const row of this.rows.values()) {
+      const under = this.open?.key === row.item.key ? this.open.height : 0;
+      if (row.isMeasured && row.under === under) continue;
+      const differs = row.item.expanded || (this.isWrapped && !this.isPhone && row.item.kind === 'record');
+      const height = differs ? row.offsetHeight : this.rowHeight;
+      Object.assign(row, { isMeasured: true, under, height });
+      if (this.heights.set(row.place, height + under)) isChanged = true;
+    }
+    return isChanged;
+  }
+
+  position() {
+    const { first } = this.snapshot;
+    for (const row of this.rows.values()) {
+      const { key } = row.item;
+      if (this.focused?.key === key) this.focused.place = row.place;
+      const top = this.top(row.place);
+      if (row.top !== top) {
+        row.top = top;
+        row.style.transform = `translateY(${top}px)`;
+      }
+      // Elements stand in no order in the document; this is theirs.
+      row.setAttribute('aria-posinset', row.place - first + 1);
+      row.classList.toggle('focused', this.focused?.key === key);
+      row.classList.toggle('open', this.open?.key === key);
+    }
+    if (this.open) {
+      const height = this.rows.get(this.open.key)?.height ?? this.heights.get(this.open.place) - this.open.height;
+      this.open.element.style.transform = `translateY(${this.top(this.open.place) + height}px)`;
+    }
   }
 
   /** Asks the worker for the rows in view, where it does not send them already. */
   ask(from, to) {
-    const count = Math.min(MAX_ROWS, Math.max(60, Math.ceil(this.viewHeight / this.rowHeight) + 3 * OVERSCAN));
+    const count = Math.min(MAX_ROWS + 2 * OVERSCAN, Math.max(60, Math.ceil(this.viewHeight / this.rowHeight) + 4 * OVERSCAN));
     const { start, rows } = this.snapshot;
     const has = from >= start && to <= start + rows.length;
     if (this.following) {
       if (this.want.follow && this.want.count === count) return;
       this.want = { follow: true, from: 0, count };
     } else {
-      const wanted = { follow: false, from: Math.max(0, from - OVERSCAN), count };
+      const wanted = { follow: false, from: Math.max(this.snapshot.first, from - OVERSCAN), count };
       if (!this.want.follow && (has || this.want.from === wanted.from)) return;
       this.want = wanted;
     }
-    this.handlers.want(this.want);
+    this.handlers.want(this.isReversed ? { ...this.want, from: -this.want.from - count } : this.want);
   }
 
   // ---- following and pausing ----
 
-  get distance() { return this.root.scrollHeight - this.root.scrollTop - this.root.clientHeight; }
+  /** Pixels to the live edge, and to the oldest line. */
+  get distance() { return this.isReversed ? this.root.scrollTop : this.root.scrollHeight - this.root.scrollTop - this.root.clientHeight; }
+  get distanceToOldest() { return this.isReversed ? this.root.scrollHeight - this.root.scrollTop - this.root.clientHeight : this.root.scrollTop; }
 
   scrolled() {
     const top = this.root.scrollTop;
-    const up = top < this.lastTop - 1;
+    // Away from the live edge.
+    const up = this.isReversed ? top > this.lastTop + 1 : top < this.lastTop - 1;
+    const isMoved = Math.abs(top - this.lastTop) >= 1;
     this.lastTop = top;
     if (this.following) {
       // A window that shrinks, or rows that go, also move the list, but not away from its end.
       if (up && this.distance > 2) this.pause();
-    } else if (!up && this.distance <= 2 && !this.open) {
-      this.follow();
+    } else {
+      if (isMoved) this.anchorHere();
+      if (isMoved && !up && this.distance <= 2 && !this.open) this.reachEnd();
     }
     this.schedule();
+  }
+
+  /** The end of what is loaded: that is the live edge, unless lines were left out since. */
+  reachEnd() {
+    const { missed, status, end } = this.pending ?? this.snapshot;
+    // More is there than is laid out yet, or on its way.
+    if (missed > 0 && end > this.snapshot.end) return;
+    if (missed > 0) this.handlers.readOn();
+    else if (!status?.left) this.follow();
   }
 
   movedUp() {
@@ -170,6 +287,7 @@ export class List {
   pause() {
     if (!this.following) return;
     this.following = false;
+    this.anchorHere();
     this.handlers.paused();
     // At once: the room for the bar also takes the list away from its end, where it would follow.
     this.render();
@@ -180,6 +298,7 @@ export class List {
     this.close();
     this.following = true;
     this.focused = null;
+    this.anchor = null;
     this.handlers.followed();
     this.schedule();
   }
@@ -188,14 +307,23 @@ export class List {
 
   clicked(event) {
     const row = event.target.closest('.row');
-    if (!row) return;
-    if (event.target.closest('button')) {
+    if (!row || event.target.closest('a')) return;
+    const { item, place } = row;
+    const button = event.target.closest('button');
+    if (button) {
       this.pause();
-      this.handlers.load(row.item.key);
+      if (item.kind !== 'record') this.handlers.load(item.key);
+      else if (item.expanded && item.whole) this.handlers.open(item.key, place);
+      else this.handlers.expand(item.key);
       return;
     }
-    if (row.item.kind !== 'record' || !getSelection().isCollapsed) return;
-    this.focus(row.item, row.place);
+    if (item.kind !== 'record') return;
+    if (event.shiftKey && this.focused) {
+      this.handlers.copyRange(...[this.focused.place, place].sort((a, b) => a - b));
+      return;
+    }
+    if (!getSelection().isCollapsed) return;
+    this.focus(item, place);
     this.toggle();
   }
 
@@ -213,20 +341,40 @@ export class List {
     place = Math.min(last, Math.max(this.snapshot.first, place));
     const item = this.snapshot.rows[place - this.snapshot.start];
     if (item) this.focus(item, place);
+    else this.goTo(null, place);
+    const isAtEdge = this.isReversed ? step < 0 && place === this.snapshot.first : step > 0 && place === last;
+    if (isAtEdge && this.snapshot.missed > 0) this.handlers.readOn();
+  }
+
+  scrollTo(top) {
+    this.root.scrollTop = top;
+    this.lastTop = this.root.scrollTop;
+    this.anchorHere();
+    this.schedule();
   }
 
   reveal(place) {
     const top = this.top(place);
-    if (top < this.root.scrollTop) this.root.scrollTop = top - this.rowHeight;
-    else if (top + this.rowHeight > this.root.scrollTop + this.viewHeight) this.root.scrollTop = top + 2 * this.rowHeight - this.viewHeight;
+    const height = Math.min(this.heights.get(place), this.viewHeight / 2);
+    if (top < this.root.scrollTop) this.scrollTo(top - this.rowHeight);
+    else if (top + height > this.root.scrollTop + this.viewHeight) this.scrollTo(top + height + this.rowHeight - this.viewHeight);
   }
 
   /** Goes to a place that may not be loaded into the page yet. */
   goTo(key, place) {
     this.pause();
+    // The snapshot that brought the place may wait for the next frame.
+    if (this.pending) this.render();
     this.focused = { key, place };
-    this.root.scrollTop = this.top(place) - this.viewHeight / 2;
-    this.schedule();
+    this.scrollTo(this.top(place) - this.viewHeight / 2);
+  }
+
+  /** Scrolls by a part of what is in view, or to the oldest line. */
+  page(part) {
+    this.pause();
+    if (part === -Infinity) this.focused = null;
+    this.scrollTo(part === -Infinity ? (this.isReversed ? this.root.scrollHeight : 0) : this.root.scrollTop + this.viewHeight * part);
+    if ((this.isReversed ? part < 0 : part > 0) && this.distance <= 2 && !this.open) this.reachEnd();
   }
 
   toggle() {
@@ -240,24 +388,31 @@ export class List {
     this.close();
     this.pause();
     this.open = { key, place, element, height: 0 };
+    element.setAttribute('role', 'listitem');
+    element.setAttribute('aria-label', 'The line opened');
     this.sizer.append(element);
     this.open.height = element.offsetHeight;
     this.open.observer = new ResizeObserver(() => {
       if (!this.open) return;
       this.open.height = element.offsetHeight;
+      const row = this.rows.get(this.open.key);
+      if (!row) this.heights.set(this.open.place, this.rowHeight + this.open.height);
       this.schedule();
     });
     this.open.observer.observe(element);
     this.render();
     const bottom = this.top(place) + this.rowHeight + Math.min(this.open.height, this.viewHeight - 2 * this.rowHeight);
-    if (bottom > this.root.scrollTop + this.viewHeight) this.root.scrollTop = bottom - this.viewHeight;
+    if (bottom > this.root.scrollTop + this.viewHeight) this.scrollTo(bottom - this.viewHeight);
   }
 
   close() {
     if (!this.open) return false;
-    this.open.observer.disconnect();
-    this.open.element.remove();
+    const { key, place, element, observer, height } = this.open;
+    observer.disconnect();
+    element.remove();
     this.open = null;
+    this.handlers.closed();
+    if (!this.rows.has(key)) this.heights.set(place, Math.max(this.rowHeight, this.heights.get(place) - height));
     this.schedule();
     return true;
   }
@@ -266,6 +421,9 @@ export class List {
     this.close();
     this.following = true;
     this.focused = null;
+    this.anchor = null;
+    this.pending = null;
+    this.heights.clear();
     this.want = {};
     this.schedule();
   }

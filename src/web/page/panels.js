@@ -46,13 +46,6 @@ export function firstSteps({ meta }) {
     ...notes);
 }
 
-export function noMatch(clear) {
-  const button = element('button', '', 'Clear the filter');
-  button.type = 'button';
-  button.addEventListener('click', clear);
-  return element('div', 'steps', element('h2', '', 'No line matches'), element('p', 'hint', 'New lines that match appear here as they come.'), button);
-}
-
 /** The sign-in; `done` is called once it worked. */
 export function signIn(done) {
   const input = element('input');

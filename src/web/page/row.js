@@ -1,15 +1,17 @@
 // One row of the list. Elements are used again for other items, so a row is filled, never made anew.
 
-import { firstLine, show, withoutEscapes } from './text.js';
-import { clock, day } from './time.js';
+import { firstLine, show } from './text.js';
+import { age, clock, day, delta, iso } from './time.js';
+import { view } from './view.js';
 import * as words from './words.js';
 
 /** Lateness in seconds from which a row says so. */
-const LATE_S = 60;
+const LATE_S = 5;
 
-function part(className) {
-  const element = document.createElement('span');
+function part(className, name = 'span') {
+  const element = document.createElement(name);
   element.className = className;
+  if (name === 'button') element.type = 'button';
   return element;
 }
 
@@ -19,8 +21,7 @@ export function makeRow() {
   row.className = 'row';
   row.setAttribute('role', 'listitem');
   row.setAttribute('aria-setsize', '-1');
-  row.parts = { code: part('code'), time: part('time'), service: part('service'), environment: part('environment'), message: part('message'), more: part('more'), load: document.createElement('button') };
-  row.parts.load.type = 'button';
+  row.parts = { code: part('code'), time: part('time'), service: part('service'), environment: part('environment'), message: part('message'), more: part('more', 'button'), late: part('late'), load: part('load', 'button') };
   return row;
 }
 
@@ -31,37 +32,61 @@ function hue(name) {
   return ((hash ^ (hash >>> 15)) >>> 0) % 360;
 }
 
-/** Fills a row with an item. */
-export function fillRow(row, item, showEnvironment) {
+/** A record's time as the reader wants it; `above` is the record in the row above. */
+export function timeOf({ timestamp }, above) {
+  if (view.timeStyle === 'age') return age(timestamp);
+  const from = view.timeStyle === 'above' ? above?.timestamp : view.timeStyle === 'pinned' ? view.pinned?.timestamp : null;
+  return from ? delta(from, timestamp) : clock(timestamp);
+}
+
+/** Fills a row with an item; `above` is the item in the row above. */
+export function fillRow(row, item, above) {
   row.dataset.kind = item.kind;
-  if (item.kind === 'record') fillRecord(row, item, showEnvironment);
+  row.classList.toggle('expanded', Boolean(item.expanded));
+  row.classList.toggle('pinned', item.kind === 'record' && view.pinned?.key === item.key);
+  if (item.kind === 'record') fillRecord(row, item, above);
   else fillNote(row, item);
 }
 
-function fillRecord(row, item, showEnvironment) {
-  const { code, time, service, environment, message, more } = row.parts;
+function fillRecord(row, item, above) {
+  const { code, time, service, environment, message, more, late } = row.parts;
   row.dataset.level = item.level;
-  code.textContent = words.CODES[item.level] ?? item.level;
+  code.textContent = words.CODES[item.level] ?? '---';
   code.title = item.severity_text || item.level;
-  time.textContent = clock(item.timestamp);
+  time.textContent = timeOf(item, above);
+  time.title = `${iso(item.timestamp)} · ${age(item.timestamp)}`;
   show(service, item.service ?? '');
   service.style.setProperty('--hue', hue(item.service ?? ''));
-  const { line, more: extra } = firstLine(withoutEscapes(item.message));
-  show(message, line);
-  const notes = [];
-  const hidden = Math.max(extra, item.more);
-  if (hidden > 0) notes.push(`+${words.count(hidden)} ${hidden === 1 ? 'line' : 'lines'}`);
-  if (Math.abs(item.late) >= LATE_S) notes.push(words.late(item.late));
-  more.textContent = notes.join(' · ');
+  const { line, more: others } = item.expanded ? { line: item.message, more: 0 } : firstLine(item.message);
+  show(message, line, { colours: true, found: true, links: item.expanded });
   const shown = [code, time, service];
-  if (showEnvironment && item.environment) {
+  if (view.showEnvironment && item.environment) {
     show(environment, item.environment);
     shown.push(environment);
   }
+  for (const value of item.columns ?? []) {
+    const column = part('column');
+    show(column, String(value), { found: true });
+    shown.push(column);
+  }
   shown.push(message);
-  if (notes.length) shown.push(more);
+  const label = moreLabel(item, others);
+  more.textContent = label;
+  if (label) shown.push(more);
+  if (Math.abs(item.late ?? 0) > LATE_S) {
+    late.textContent = words.late(item.late);
+    shown.push(late);
+  }
   row.replaceChildren(...shown);
-  row.setAttribute('aria-label', `${item.level}, ${time.textContent}, ${item.service ?? ''}, ${message.textContent}`);
+  row.setAttribute('aria-label', `${item.level}, ${time.textContent}, ${item.service ?? ''}, ${message.textContent.slice(0, 500)}`);
+}
+
+/** What is to be had by a click: more lines, or a longer line. */
+function moreLabel({ expanded, lines, rest, whole }, others) {
+  if (expanded) return whole ? `Show all ${words.wholeWords(whole)}` : 'Less';
+  const hidden = Math.max(others, lines ?? 0);
+  if (hidden > 0) return `+${words.lines(hidden)}`;
+  return rest > 0 ? words.restWords(whole ? whole - 2_000 : rest) : '';
 }
 
 function fillNote(row, item) {
@@ -71,7 +96,7 @@ function fillNote(row, item) {
   message.textContent = item.error ? `${text} — ${item.error}` : text;
   load.textContent = item.loading ? 'Loading…' : 'Load';
   load.disabled = Boolean(item.loading);
-  const canLoad = item.kind !== 'day' && item.from;
+  const canLoad = item.kind !== 'day' && item.from && !item.gone;
   row.replaceChildren(...(canLoad ? [message, load] : [message]));
   row.setAttribute('aria-label', text);
 }

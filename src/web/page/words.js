@@ -17,13 +17,17 @@ export function byLevel(levels) {
     .join(', ');
 }
 
-export function pausedWords(fresh) {
+/** "42 new (3 errors)" */
+export function freshWords(fresh) {
   const errors = fresh.errors ? ` (${count(fresh.errors)} ${fresh.errors === 1 ? 'error' : 'errors'})` : '';
-  return `Paused · ${count(fresh.count)} new${errors}`;
+  return `${count(fresh.count)} new${errors}`;
 }
+
+export const pausedWords = (fresh) => `Paused · ${freshWords(fresh)}`;
 
 export function skippedWords(item) {
   const why = { rate: 'they came faster than the page asked for', slow: 'this browser was too slow' };
+  if (item.isDone) return `${lines(item.count)} of this time are not in the store, or not yet`;
   const levels = byLevel(item.by_level ?? {});
   return `${lines(item.count)} not shown${levels ? ` — ${levels}` : ''} — ${why[item.reason] ?? item.reason}`;
 }
@@ -35,6 +39,8 @@ export function gapWords(item) {
     restart: 'the daemon was restarted meanwhile',
     store: 'the store does not answer',
     limit: 'too many came while the page was away',
+    between: 'they are newer than the line above',
+    far: 'they are far below what was read',
     paused: 'they came while the list was paused and full',
   };
   return `${many} not shown here — ${why[item.reason] ?? item.reason}`;
@@ -52,7 +58,10 @@ const STATES = {
   store: 'Live, store away',
   buffered: 'Buffered by a proxy',
   hidden: 'Resting',
+  tabs: 'Resting: too many tabs of Watchtower are live; click to go on here',
+  catching: 'Catching up',
   refused: 'Refused',
+  past: 'Past',
 };
 
 /** The state in words; `now` in milliseconds. */
@@ -60,14 +69,19 @@ export function stateWords(status, now) {
   const word = STATES[status.state] ?? status.state;
   if (status.state === 'quiet') {
     const since = Math.round((now - status.quietSince) / 1000);
-    return `${word}: no match for ${since} s; ${rate(status.inRate)} arriving`;
+    return `${word}: no match for ${since} s; ${rate(status.inRate)} arriving${status.matchRate ? '' : ', none match'}`;
   }
+  if (status.state === 'catching') return status.left ? `${word}: ${lines(status.left)} left` : word;
   if (status.retryAt) {
     const left = Math.max(0, Math.ceil((status.retryAt - now) / 1000));
     return `${word}${status.reason ? `: ${status.reason}` : ''}; again in ${left} s`;
   }
   return status.reason ? `${word}: ${status.reason}` : word;
 }
+
+/** What a row shows of a message that is longer. */
+export const restWords = (characters) => `+${count(Math.ceil(characters / 1024))} KB`;
+export const wholeWords = (bytes) => (bytes < 2048 ? `${count(bytes)} bytes` : bytes < 2 << 20 ? `${count(Math.round(bytes / 1024))} KB` : `${count(Math.round(bytes / (1 << 20)))} MB`);
 
 const rate = (n) => `${number.format(n >= 10 ? Math.round(n) : n)}/s`;
 
@@ -83,7 +97,8 @@ export function figures(status) {
 
 export function late(seconds) {
   const size = Math.abs(seconds);
-  const [n, unit] = size >= 86_400 ? [size / 86_400, 'd'] : size >= 3600 ? [size / 3600, 'h'] : size >= 60 ? [size / 60, 'min'] : [size, 's'];
+  // Just short of an hour is an hour, in round numbers.
+  const [n, unit] = size >= 86_000 ? [size / 86_400, 'd'] : size >= 3570 ? [size / 3600, 'h'] : size >= 59.5 ? [size / 60, 'min'] : [size, 's'];
   return `${count(Math.round(n))} ${unit} ${seconds > 0 ? 'late' : 'ahead'}`;
 }
 
@@ -92,9 +107,13 @@ export const BUFFERED = 'A proxy between you and Watchtower holds back the strea
 export const OUTDATED = 'Watchtower was updated.';
 
 export const KEYS = [
-  ['/', 'find in messages'], ['Esc', 'close, or leave the field'], ['Space', 'pause or follow'], ['L, End', 'jump to live'],
+  ['/', 'the query'], ['Esc', 'close, or leave the field'], ['Space', 'pause or follow'], ['L, End', 'jump to live'],
   ['g, Home', 'oldest line loaded'], ['j k ↓ ↑', 'move by a line'], ['Enter →', 'open the line'], ['←', 'close it'],
-  ['e E', 'next, previous error'], ['Y', 'copy the line as JSON'], ['w', 'wrap long lines'], ['?', 'these keys'],
+  ['e E', 'next, previous error'], ['v V', 'next, previous warning'], ['c', 'lines around the line'], ['x', 'lines of the same trace'],
+  ['y', 'copy a link to the line'], ['Y', 'copy the line as JSON'], ['w', 'wrap long lines'], ['m', 'mark a text'],
+  ['t', 'time as clock, age, or difference'], ['p', 'measure times from the line'], ['z', 'time zone'], ['r', 'time range'],
+  ['[ ]', 'older, newer range'], ['h', 'histogram'], ['f', 'facets'], ['s', 'save view'], ['i', 'status'], ['n N', 'next, previous found text'],
+  ['Ctrl+F', 'find in what is loaded'], ['?', 'these keys'],
 ];
 
 /** What there is to say about a query: why it was taken as text, or what may have been meant. */

@@ -2,55 +2,66 @@
 // snapshots a second, each with no more rows than the page can show.
 
 import { Connection } from './connection.js';
-import { Ring } from './ring.js';
+import { look } from './look.js';
+import { History, isOwn, separateDays } from './history.js';
+import { Ring, isBad } from './ring.js';
+import { Seats } from './seats.js';
+import { setZone } from './zone.js';
 
 const SNAPSHOT_MS = 50;
 /** Longest part of a message that a row shows. */
 const ROW_CHARACTERS = 2_000;
 const MAX_NAMES = 200;
+/** Lines above the reader that stay when the ring makes room. */
+const KEEP_ABOVE = 500;
 
-let ring = new Ring(20_000, 32 << 20);
+const ring = new Ring(20_000, 32 << 20);
 let generation = 0;
 let want = { follow: true, from: 0, count: 100 };
 let frozen = false;
-let fresh = { count: 0, errors: 0 };
+/** What came during a pause and was kept; what was not is counted by the ring. */
+let kept = { count: 0, errors: 0 };
 let names = { service: new Set(), environment: new Set(), changed: false };
+let columns = [];
 let timer = null;
 let dirty = false;
 let filter = '';
 let hasRecords = false;
+let openedAt = 0;
+const past = new History(touch);
 
 const connection = new Connection({
-  logs(text, records) {
-    const bytes = Math.ceil(text.length / Math.max(1, records.length)) + 100;
-    for (const record of records) {
-      if (!ring.add(record, bytes, frozen)) continue;
+  logs(text, records, edge) {
+    const isCounted = frozen && ring.isFull;
+    const added = ring.add(records.filter((record) => !past.isOutside(record, openedAt)), Math.ceil(text.length / Math.max(1, records.length)) + 100, frozen, edge);
+    for (const record of added) {
       hasRecords = true;
       remember('service', record.service);
       remember('environment', record.environment);
-      if (frozen) {
-        fresh.count += 1;
-        if (record.level === 'error' || record.level === 'fatal') fresh.errors += 1;
-      }
+      // What was there before the page is not new, also where a linked line is read.
+      if (frozen && !isCounted && !(record.received_at < openedAt)) count(1, isBad(record.level) ? 1 : 0);
     }
     if (!frozen) ring.trim();
     touch();
   },
-  note(note) {
+  note(note, edge) {
     if (frozen && ring.isFull) {
-      ring.missed ??= { kind: 'gap', reason: 'paused', count: 0, from: note.from };
-      ring.missed.count += note.count ?? 0;
+      ring.missNote(note);
     } else {
-      ring.note(note);
-    }
-    if (frozen) {
-      fresh.count += note.count ?? 0;
-      fresh.errors += (note.by_level?.error ?? 0) + (note.by_level?.fatal ?? 0);
+      ring.note(note, edge);
+      if (frozen) count(note.count ?? 0, (note.by_level?.error ?? 0) + (note.by_level?.fatal ?? 0));
     }
     touch();
   },
   status: touch,
+  live: () => seats.claim(),
 });
+const seats = new Seats(connection);
+
+function count(lines, errors) {
+  kept.count += lines;
+  kept.errors += errors;
+}
 
 function remember(kind, name) {
   const known = names[kind];
@@ -71,7 +82,9 @@ function flush() {
   dirty = false;
   const start = want.follow ? Math.max(ring.first, ring.end - want.count) : Math.min(Math.max(ring.first, want.from), ring.end);
   const rows = ring.items.slice(start - ring.first, start - ring.first + want.count).map(light);
-  const message = { type: 'snapshot', generation, first: ring.first, end: ring.end, start, rows, fresh, missed: ring.missed?.count ?? 0, status: connection.status, hasRecords };
+  const missed = ring.missed?.count ?? 0;
+  const fresh = { count: kept.count + missed, errors: kept.errors + (ring.missed?.errors ?? 0) };
+  const message = { type: 'snapshot', generation, first: ring.first, end: ring.end, start, rows, fresh, missed, moved: ring.takeMoved(), status: connection.status, hasRecords, history: past.state };
   if (names.changed) {
     message.services = [...names.service].sort();
     message.environments = [...names.environment].sort();
@@ -83,12 +96,17 @@ function flush() {
 /** What a row needs of an item. */
 function light(item) {
   if (item.kind !== 'record') return item;
-  const { id, timestamp, level, severity_text, service, environment, message = '', event_name, received_at } = item.record;
+  const { id, timestamp, level, severity_text, service, environment, message = '', event_name, received_at, truncated, length, attributes, resource } = item.record;
+  const body = message || event_name || '';
   return {
     kind: 'record', key: item.key, version: item.version, id, timestamp, level, severity_text, service, environment,
-    message: (message || event_name || '').slice(0, ROW_CHARACTERS),
-    more: lineBreaks(message),
-    late: received_at ? Math.round(received_at / 1000 - Number(timestamp.slice(0, -9) || '0')) : 0,
+    message: item.expanded ? body : body.slice(0, ROW_CHARACTERS),
+    expanded: item.expanded,
+    lines: item.lines ??= lineBreaks(body),
+    rest: body.length - ROW_CHARACTERS,
+    whole: truncated ? length : undefined,
+    columns: columns.map((name) => attributes?.[name] ?? resource?.[name] ?? item.record[name] ?? ''),
+    late: received_at ? (received_at - Number(timestamp) / 1e6) / 1000 : 0,
   };
 }
 
@@ -102,6 +120,7 @@ function lineBreaks(text) {
 async function load(key) {
   const note = ring.items.find((item) => item.key === key);
   if (!note || note.loading) return;
+  const asked = generation;
   note.loading = true;
   note.version += 1;
   touch();
@@ -112,19 +131,42 @@ async function load(key) {
   range.set('order', 'oldest');
   range.set('limit', '1000');
   try {
+    if (isOwn(note)) {
+      await past.into(note);
+      if (ring.items.length > 1.5 * ring.maxItems) ring.trim(want.from - KEEP_ABOVE);
+      touch();
+      return;
+    }
     const answer = await fetch(`api/logs?${range}`, { signal: AbortSignal.timeout(10_000) });
     const body = await answer.json();
     if (!answer.ok) throw new Error(body.text);
+    if (asked !== generation) return;
     ring.fill(key, body.records, body.next);
-    note.loading = false;
-    delete note.error;
+    if (ring.items.length > 1.5 * ring.maxItems) ring.trim(want.from - KEEP_ABOVE);
   } catch (error) {
-    note.loading = false;
-    note.version += 1;
-    note.error = error.message;
+    Object.assign(note, { loading: false, error: error.message, version: note.version + 1 });
   }
   touch();
 }
+
+/** Shows a record with its neighbours, whether or not the query finds it. */
+async function showAround(at) {
+  const asked = generation;
+  const id = at.split('.')[1];
+  const found = () => ring.items.findIndex((item) => item.record?.id === id);
+  try {
+    if (found() < 0) await past.around(at);
+    if (asked !== generation) return;
+    touch();
+    flush();
+    const index = found();
+    postMessage({ type: 'around', at, key: ring.items[index].key, place: ring.first + index, record: ring.items[index].record });
+  } catch (error) {
+    if (asked === generation) postMessage({ type: 'around', at, error: error.message, status: error.status });
+  }
+}
+
+const itemOf = (key) => ring.items.find((candidate) => candidate.key === key);
 
 const commands = {
   open({ data }) {
@@ -134,8 +176,15 @@ const commands = {
     ring.clear();
     hasRecords = false;
     frozen = false;
-    fresh = { count: 0, errors: 0 };
-    connection.open(filter);
+    kept = { count: 0, errors: 0 };
+    openedAt = Date.now();
+    setZone(data.zone);
+    past.reset(ring, data);
+    // A range that has ended has nothing live.
+    if (data.to) connection.leave();
+    else connection.open(filter);
+    if (data.at) showAround(data.at);
+    else if (data.to) past.older();
     touch();
   },
   want({ data }) {
@@ -146,27 +195,58 @@ const commands = {
   },
   freeze() {
     frozen = true;
-    fresh = { count: 0, errors: 0 };
+    kept = { count: 0, errors: 0 };
     touch();
   },
   thaw() {
     frozen = false;
     ring.thaw();
-    fresh = { count: 0, errors: 0 };
+    kept = { count: 0, errors: 0 };
     touch();
   },
-  record({ data }) {
-    const item = ring.items.find((candidate) => candidate.key === data.key);
-    postMessage({ type: 'record', key: data.key, record: item?.record ?? null });
+  /** The reader has come to the end of what was kept: the stream comes again from there. */
+  readOn() {
+    const { edge } = ring;
+    if (!ring.missed || !edge) return;
+    const left = ring.missed.count;
+    ring.makeRoom(want.from - KEEP_ABOVE);
+    connection.again(edge, left);
+    touch();
   },
-  nextError({ data }) {
-    const place = ring.nextError(data.place, data.direction);
+  expand({ data }) {
+    const item = itemOf(data.key);
+    if (!item) return;
+    item.expanded = !item.expanded;
+    item.version += 1;
+    touch();
+  },
+  record({ data }) { postMessage({ type: 'record', key: data.key, record: itemOf(data.key)?.record ?? null }); },
+  records({ data }) {
+    const [from, to] = [data.from - ring.first, data.to - ring.first + 1];
+    postMessage({ type: 'records', records: ring.items.slice(Math.max(0, from), to).map((item) => item.record).filter(Boolean) });
+  },
+  next({ data }) {
+    const place = ring.nextOf(data.place, data.direction, data.levels);
     if (place !== null) postMessage({ type: 'place', place, key: ring.items[place - ring.first].key });
   },
   load({ data }) { load(data.key); },
+  older() { past.older(); },
+  stop() { past.stop(); },
+  around({ data }) { showAround(data.at); },
+  find({ data }) { postMessage({ type: 'found', ...look(ring, data) }); },
+  columns({ data }) {
+    columns = data.columns;
+    touch();
+  },
+  zone({ data }) {
+    setZone(data.zone);
+    separateDays(ring);
+    touch();
+  },
   retry() { connection.retryNow(); },
   rest() { connection.rest(); },
   wake() { connection.wake(); },
+  touched() { seats.touched(); },
 };
 
 onmessage = (event) => commands[event.data.type]?.(event);

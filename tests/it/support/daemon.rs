@@ -14,6 +14,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A running daemon, killed when dropped.
 pub(crate) struct Daemon {
     child: Option<Child>,
+    /// A command that runs the daemon, and its arguments; empty for none.
+    wrapper: Vec<String>,
     pub(crate) dir: PathBuf,
     config: PathBuf,
     pub(crate) grpc: SocketAddr,
@@ -43,6 +45,15 @@ impl Daemon {
         Daemon::prepare(dir, extra).spawn()
     }
 
+    /// As [`Daemon::start_unready`], run by another command, such as `nsenter` with its arguments.
+    pub(crate) fn start_unready_in(wrapper: &[String], dir: &Path, extra: &str) -> Daemon {
+        let mut daemon = Daemon::prepare(dir, extra);
+        daemon.wrapper = wrapper.to_vec();
+        let daemon = daemon.spawn();
+        daemon.wait_for("/healthz");
+        daemon
+    }
+
     fn prepare(dir: &Path, extra: &str) -> Daemon {
         let [grpc, http, web] = free_addresses();
         let config = dir.join("watchtower.yaml");
@@ -53,6 +64,7 @@ impl Daemon {
         std::fs::write(&config, text).unwrap();
         Daemon {
             child: None,
+            wrapper: Vec::new(),
             dir: dir.to_owned(),
             config,
             grpc,
@@ -68,7 +80,16 @@ impl Daemon {
             .append(true)
             .open(&self.log)
             .unwrap();
-        let child = Command::new(env!("CARGO_BIN_EXE_watchtower"))
+        let program = env!("CARGO_BIN_EXE_watchtower");
+        let mut command = match self.wrapper.split_first() {
+            Some((wrapper, arguments)) => {
+                let mut command = Command::new(wrapper);
+                command.args(arguments).arg(program);
+                command
+            }
+            None => Command::new(program),
+        };
+        let child = command
             .args(["--config", self.config.to_str().unwrap(), "serve"])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -199,6 +220,7 @@ impl Daemon {
         Daemon {
             child: None,
             dir: self.dir.clone(),
+            wrapper: self.wrapper.clone(),
             config: self.config.clone(),
             log: self.log.clone(),
             ..self

@@ -39,6 +39,14 @@ pub(crate) fn records(count: usize, length: usize) -> ExportLogsServiceRequest {
     }
 }
 
+/// One record with this message.
+pub(crate) fn export_of(message: &str) -> Vec<u8> {
+    let mut request = records(1, 0);
+    let value = Some(Value::StringValue(message.to_owned()));
+    request.resource_logs[0].scope_logs[0].log_records[0].body = Some(AnyValue { value });
+    request.encode_to_vec()
+}
+
 pub(crate) fn one_record() -> Vec<u8> {
     records(1, 5).encode_to_vec()
 }

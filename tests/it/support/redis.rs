@@ -76,6 +76,18 @@ impl Redis {
         rustix::process::kill_process(pid, signal).unwrap();
     }
 
+    /// Runs a command and returns what it says.
+    pub(crate) fn command(&self, words: &[&str]) -> redis::RedisResult<redis::Value> {
+        let mut connection = redis::Client::open(self.url())?.get_connection()?;
+        let mut command = redis::cmd(words[0]);
+        command.arg(&words[1..]).query(&mut connection)
+    }
+
+    /// Where it keeps its files.
+    pub(crate) fn dir(&self) -> &std::path::Path {
+        self.dir.path()
+    }
+
     pub(crate) fn url(&self) -> String {
         format!("redis://127.0.0.1:{}/0", self.port)
     }

@@ -84,7 +84,7 @@ async fn without_its_replica_frames_go_to_the_spill_and_come_once() {
         min_free: crate::config::ByteSize::bytes(0),
         ..crate::config::DiskQueueConfig::default()
     };
-    let spill = Spill::open_in(dir.path(), &disk, Duration::from_millis(300)).unwrap();
+    let spill = Spill::open_in(dir.path(), &disk, Duration::from_millis(300), 0).unwrap();
     let asking = asking(&server, 1, false);
     let queue = RedisQueue::open_with(&asking, "a", dead(), Some(spill), None).unwrap();
     queue.append(frame(1, 1, 700)).await.unwrap();

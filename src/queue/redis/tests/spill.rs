@@ -15,7 +15,7 @@ fn disk() -> DiskQueueConfig {
 }
 
 fn open_in(server: &Server, dir: &std::path::Path, disk: &DiskQueueConfig) -> RedisQueue {
-    let spill = Spill::open_in(dir, disk, PATIENCE).unwrap();
+    let spill = Spill::open_in(dir, disk, PATIENCE, 0).unwrap();
     RedisQueue::open_with(&config(server), "a", dead(), Some(spill), None).unwrap()
 }
 
@@ -126,7 +126,7 @@ async fn a_redis_that_turns_read_only_is_not_noticed_by_senders() {
 }
 
 #[tokio::test]
-async fn a_full_redis_is_not_noticed_by_senders() {
+async fn r_041_a_full_redis_is_not_noticed_by_senders() {
     let server = Server::start().await;
     let dir = tempfile::tempdir().unwrap();
     let queue = open_in(&server, dir.path(), &disk());
@@ -184,7 +184,7 @@ async fn a_frame_in_doubt_comes_once_after_a_crash_of_the_daemon() {
 /// Opens the queue as soon as the one before has let go of the directory.
 async fn open_in_when_free(server: &Server, dir: &std::path::Path) -> RedisQueue {
     loop {
-        match Spill::open_in(dir, &disk(), PATIENCE) {
+        match Spill::open_in(dir, &disk(), PATIENCE, 0) {
             Ok(spill) => {
                 return RedisQueue::open_with(&config(server), "a", dead(), Some(spill), None)
                     .unwrap();
@@ -248,4 +248,48 @@ async fn closing_while_redis_is_away_keeps_everything_in_the_spill() {
     })
     .await;
     assert_eq!(drain(&queue).await, (1..=50).collect::<Vec<_>>());
+}
+
+/// Case: a spill with requests in it is in Redis, stored and acknowledged before anybody asks which
+/// requests are known. Must hold: they are known.
+#[tokio::test]
+async fn requests_of_the_spill_are_known_although_it_was_drained_first() {
+    let mut server = Server::start().await;
+    let dir = tempfile::tempdir().unwrap();
+    let queue = open_in(&server, dir.path(), &disk());
+    server.kill();
+    let digest = [7; 16];
+    let seal = crate::frame::Seal {
+        node: 1,
+        first_id: 1024,
+        sealed_at: 1_700_000_000_000,
+        digests: vec![digest],
+    };
+    let spilled = Frame::seal(&seal, [0, 0, 1], 10, |out| out.extend_from_slice(&[1; 10]));
+    queue.append(spilled).await.unwrap();
+    assert_eq!(queue.spill_depth().frames, 1);
+    queue.close().await;
+    drop(queue);
+    server.run().await;
+
+    let queue = loop {
+        match Spill::open_in(dir.path(), &disk(), PATIENCE, 0) {
+            Ok(spill) => {
+                let spill = Some(spill);
+                break RedisQueue::open_with(&config(&server), "a", dead(), spill, None).unwrap();
+            }
+            Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+        }
+    };
+    let claim = queue.claim(&LIMITS).await.unwrap();
+    queue.ack(&claim).await.unwrap();
+    until("an empty queue", async || {
+        queue.depth().await == Depth::default()
+    })
+    .await;
+    assert_eq!(
+        queue.digests(0).await.unwrap(),
+        [(digest, 1_700_000_000_000)]
+    );
+    queue.close().await;
 }

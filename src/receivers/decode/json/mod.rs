@@ -17,7 +17,7 @@ use super::damage::Damage;
 use crate::normalize::Repairs;
 use crate::normalize::text::utf8;
 
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+pub(super) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// What a value is, by its first byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +29,15 @@ pub(super) enum Kind {
     True,
     False,
     Null,
+}
+
+/// Where a value stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Among the elements of an array.
+    Array,
+    /// In no array, on a line that others may share.
+    Line,
 }
 
 /// A text of JSON, read from its front.
@@ -102,6 +111,14 @@ impl<'a> Reader<'a> {
                 other => return other,
             }
         }
+    }
+
+    /// The next byte of this line that is no space, or its end.
+    pub(super) fn next_on_line(&mut self) -> Option<u8> {
+        while let Some(b' ' | b'\r' | b'\t') = self.peek() {
+            self.at += 1;
+        }
+        self.peek()
     }
 
     /// The kind of the value that comes next.
@@ -334,6 +351,36 @@ impl<'a> Reader<'a> {
         self.skip_string()?;
         self.colon()?;
         Ok(true)
+    }
+
+    /// Goes behind the damaged value that comes next, told by its brackets and quotes alone: in an
+    /// array to the comma or bracket that follows it, on a line to its own closing bracket. `false`
+    /// where they do not tell; it is then at the byte at which that showed.
+    pub(super) fn seek_behind_damaged(&mut self, place: Place) -> bool {
+        let mut open = Brackets::default();
+        while let Some(byte) = self.peek() {
+            match byte {
+                b'\n' if place == Place::Line => return false,
+                b'"' if self.skip_string().is_err() => return false,
+                b'"' => continue,
+                b'{' | b'[' => open.push(byte == b'{'),
+                b'}' | b']' => match open.last() {
+                    Some(is_object) if is_object == (byte == b'}') => {
+                        open.pop();
+                        if place == Place::Line && open.last().is_none() {
+                            self.at += 1;
+                            return true;
+                        }
+                    }
+                    Some(_) => return false,
+                    None => return byte == b']' && place == Place::Array,
+                },
+                b',' if open.last().is_none() => return place == Place::Array,
+                _ => {}
+            }
+            self.at += 1;
+        }
+        false
     }
 
     /// Makes sure that nothing but whitespace is left.

@@ -19,12 +19,15 @@
 //! | scope_name | `scope_name` `scopeName` `logger` `logger_name` `loggerName` `log.logger` |
 //! | scope_version | `scope_version` `scopeVersion` |
 //!
-//! These are the defaults of pino, winston, bunyan, zap, zerolog, logrus, slog, structlog, Python's
+//! docs/json.md has the same table for users. These are the defaults of pino, winston, bunyan, zap, zerolog, logrus, slog, structlog, Python's
 //! JSON formatters, Monolog, logstash-logback, Serilog (compact), Elastic's ECS, GELF, Google Cloud,
 //! VictoriaLogs and OTLP, and of this daemon's own export.
 
 /// Longest name in the table.
 const LONGEST_NAME: usize = 27;
+
+#[cfg(test)]
+mod tests;
 
 /// A field of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,13 +7,13 @@ pub(super) mod value;
 
 use self::record::{NativeRecord, Parts};
 use super::damage::Damage;
-use super::json::{Kind, Reader};
+use super::json::{BYTE_ORDER_MARK, Kind, Place, Reader};
 use super::{DecodeError, Outcome};
-use crate::normalize::{Attributes, Context, Emitter, Expands, Shared};
+use crate::normalize::{Attributes, Context, Emitter, Expands, Repairs, Shared};
 use crate::record::Sink;
 
 /// Reads JSON records and hands them to the sink. A damaged record costs itself: reading goes on
-/// with the next line that can begin a record.
+/// with the next one of its array, else with the next line that can begin a record.
 ///
 /// # Errors
 /// When nothing could be read at all, or the records take too much memory. In the second case some
@@ -79,28 +79,32 @@ impl<'a, S: Sink> Walk<'a, '_, S> {
     fn body(&mut self, reader: &mut Reader<'a>) -> Result<(), Expands> {
         while let Some(byte) = reader.next_byte() {
             let start = reader.offset();
-            let read = match byte {
+            match byte {
                 // Between records; 0x1e is the separator of JSON text sequences.
-                b',' | 0x1e => {
-                    reader.seek(start + 1);
-                    continue;
+                b',' | 0x1e => reader.seek(start + 1),
+                // Files that were put behind one another, each with its mark.
+                0xef if reader.rest().starts_with(BYTE_ORDER_MARK) => {
+                    reader.seek(start + BYTE_ORDER_MARK.len());
                 }
                 // The end of an array in which something was damaged.
-                b']' if self.damage.is_some() => {
-                    reader.seek(start + 1);
-                    continue;
+                b']' if self.damage.is_some() => reader.seek(start + 1),
+                b'[' => {
+                    if let Err((start, damage)) = self.array(reader)? {
+                        self.damaged(reader, start, damage, Place::Array);
+                    }
                 }
-                b'[' => self.array(reader)?,
-                _ => self.member(reader)?,
-            };
-            if let Err((start, damage)) = read {
-                self.damaged(reader, start, damage);
+                _ => {
+                    if let Err((start, damage)) = self.member(reader)? {
+                        self.damaged_on_a_line(reader, start, damage);
+                    }
+                }
             }
         }
         Ok(())
     }
 
-    /// Reads an array of records; an error says where the damaged member begins.
+    /// Reads an array of records. A damaged one costs itself, if its end can be told; else the error
+    /// says where it begins.
     fn array(&mut self, reader: &mut Reader<'a>) -> Result<Result<(), (usize, Damage)>, Expands> {
         let mut members = reader.enter();
         loop {
@@ -111,11 +115,21 @@ impl<'a, S: Sink> Walk<'a, '_, S> {
                     self.any_readable = true;
                     return Ok(Ok(()));
                 }
+                // As between records that are in no array, there may be no comma.
+                Err(_) if reader.next_byte() == Some(b'{') => {}
                 Err(damage) => return Ok(Err((start, damage))),
             }
-            if let Err(damage) = self.member(reader)? {
-                return Ok(Err(damage));
+            let Err((start, damage)) = self.member(reader)? else {
+                continue;
+            };
+            let read_up_to = reader.offset();
+            reader.seek(start);
+            if !reader.seek_behind_damaged(Place::Array) {
+                let reached = reader.offset().max(read_up_to);
+                reader.seek(reached);
+                return Ok(Err((start, damage)));
             }
+            self.give_up(damage, |damage| damage.to_string());
         }
     }
 
@@ -134,6 +148,15 @@ impl<'a, S: Sink> Walk<'a, '_, S> {
                 return Ok(Ok(()));
             }
             Err(damage) => return Ok(Err((start, damage))),
+        }
+        if is_otlp(reader) {
+            // It is well-formed, or would not have been told from a damaged record.
+            if let Err(damage) = reader.pass() {
+                return Ok(Err((start, damage)));
+            }
+            self.any_readable = true;
+            self.reject(|| IS_OTLP.to_owned());
+            return Ok(Ok(()));
         }
         let (context, repairs) = (self.emitter.context, &mut self.emitter.repairs);
         match NativeRecord::read(reader, context, &mut self.attributes, repairs) {
@@ -174,13 +197,34 @@ impl<'a, S: Sink> Walk<'a, '_, S> {
         self.index = self.index.saturating_add(1);
     }
 
+    /// Rejects what is damaged, with the words for it.
+    fn give_up(&mut self, damage: Damage, error: impl FnOnce(&DecodeError) -> String) {
+        let damage = DecodeError::from(damage.within("the record"));
+        self.reject(|| error(&damage));
+        self.damage.get_or_insert(damage);
+    }
+
+    /// Rejects what begins at `start` and stands in no array. Where its end can be told, and another
+    /// record or nothing follows on its line, it costs itself.
+    fn damaged_on_a_line(&mut self, reader: &mut Reader<'a>, start: usize, damage: Damage) {
+        let read_up_to = reader.offset();
+        reader.seek(start);
+        let is_object = reader.next_byte() == Some(b'{');
+        if is_object && reader.seek_behind_damaged(Place::Line) {
+            let behind = reader.offset();
+            if let None | Some(b'{' | b',' | b'\n' | 0x1e) = reader.next_on_line() {
+                reader.seek(behind);
+                return self.give_up(damage, |damage| damage.to_string());
+            }
+        }
+        reader.seek(reader.offset().max(read_up_to));
+        self.damaged(reader, start, damage, Place::Line);
+    }
+
     /// Rejects what begins at `start` and goes to the next line that can begin a record. Lines that
     /// begin with a space, a closing bracket, a comma or a quote belong to what was damaged.
-    fn damaged(&mut self, reader: &mut Reader<'a>, start: usize, damage: Damage) {
+    fn damaged(&mut self, reader: &mut Reader<'a>, start: usize, damage: Damage, place: Place) {
         let read_up_to = reader.offset();
-        let damage = DecodeError::from(damage.within("the record"));
-        self.reject(|| format!("{damage}; the rest of its line was not read"));
-        self.damage.get_or_insert(damage);
         reader.seek(start);
         while reader.next_line() {
             if let Some(b' ' | b'\t' | b'\r' | b'\n' | b'}' | b']' | b',' | b'"') =
@@ -190,15 +234,58 @@ impl<'a, S: Sink> Walk<'a, '_, S> {
             }
             break;
         }
+        let unread = reader.offset() - start;
+        self.give_up(damage, |damage| match place {
+            Place::Line => format!("{damage}; the rest of its line was not read"),
+            Place::Array => format!(
+                "{damage}; the rest of the array, {unread} bytes up to the next line that can begin a \
+                 record, could not be read"
+            ),
+        });
         let twice = read_up_to.saturating_sub(reader.offset());
         if twice > self.patience {
+            let unread = reader.rest().len();
             self.reject(|| {
-                "the rest of the body was not read: too much of it is damaged".to_owned()
+                format!(
+                    "the rest of the body, {unread} bytes, was not read: too much of it is damaged"
+                )
             });
             while reader.next_line() {}
         }
         self.patience = self.patience.saturating_sub(twice);
     }
+}
+
+/// The lists of OTLP's requests in JSON.
+const OTLP_LISTS: [&str; 8] = [
+    "resourceLogs",
+    "resource_logs",
+    "resourceSpans",
+    "resource_spans",
+    "resourceMetrics",
+    "resource_metrics",
+    "resourceProfiles",
+    "resource_profiles",
+];
+
+const IS_OTLP: &str =
+    "this is an OTLP request, which is taken by POST /v1/logs; /api/logs takes plain JSON";
+
+/// Whether the object that comes next is a request of OTLP: lists of one signal or several, and
+/// nothing else.
+fn is_otlp(reader: &Reader<'_>) -> bool {
+    let mut reader = reader.clone();
+    let mut repairs = Repairs::default();
+    let mut members = reader.enter();
+    let mut any = false;
+    while let Ok(Some(key)) = reader.next_key(&mut members, &mut repairs) {
+        let is_list = OTLP_LISTS.contains(&&*key) && matches!(reader.kind(), Ok(Kind::Array));
+        if !is_list || reader.pass().is_err() {
+            return false;
+        }
+        any = true;
+    }
+    any
 }
 
 fn named(kind: Kind) -> &'static str {

@@ -13,7 +13,7 @@ use crate::normalize::{
 use crate::record::{Level, Receiver};
 
 /// Objects inside objects whose keys are joined with dots; what is deeper is an attribute of JSON.
-const MAX_FLATTENED: usize = 16;
+pub(super) const MAX_FLATTENED: usize = 16;
 
 /// Added to the rank of a value that says nothing, such as a level nobody knows.
 const LAST_RESORT: u8 = 100;
@@ -362,12 +362,12 @@ fn flags(text: &str) -> Option<u32> {
 
 /// Syslog's numbers, by OpenTelemetry's table.
 fn syslog_level(text: &str) -> Option<Level> {
-    Some(match text {
-        "0" => Level::Fatal,
-        "1" | "2" | "3" => Level::Error,
-        "4" => Level::Warn,
-        "5" | "6" => Level::Info,
-        "7" => Level::Debug,
+    Some(match whole(text)? {
+        0 => Level::Fatal,
+        1..=3 => Level::Error,
+        4 => Level::Warn,
+        5 | 6 => Level::Info,
+        7 => Level::Debug,
         _ => return None,
     })
 }

@@ -42,7 +42,7 @@ fn write(
 ) -> Result<(), Damage> {
     match reader.kind()? {
         Kind::Object | Kind::Array if depth == MAX_DEPTH => {
-            repairs.too_deep += 1;
+            repairs.cut_depth();
             reader.pass()?;
             out.raw("null");
         }

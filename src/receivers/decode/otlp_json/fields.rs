@@ -1,10 +1,12 @@
 //! The fields of a log record that are neither text nor `AnyValue`: numbers, times and ids, in every
 //! form in which they come.
 
+use std::borrow::Cow;
+
 use super::super::damage::Damage;
 use super::super::json::{Kind, Reader};
 use super::scalar::loose_number;
-use crate::normalize::text::cut;
+use crate::normalize::text::{cut, utf8};
 use crate::normalize::{Decimal, Id, Repairs, Stamp, parse_rfc3339};
 
 /// Longest text that is kept of a time that is none.
@@ -62,21 +64,25 @@ pub(super) fn stamp<'a>(
     })
 }
 
-/// An id, which is none if it is anything but a string.
-pub(super) fn id<const N: usize>(
-    reader: &mut Reader<'_>,
+/// An id, which is none if it is anything but a string; and what stands there if it is no id.
+pub(super) fn id<'a, const N: usize>(
+    reader: &mut Reader<'a>,
     repairs: &mut Repairs,
-) -> Result<Id<N>, Damage> {
-    Ok(match reader.kind()? {
-        Kind::String => Id::from_text(&reader.string(repairs)?),
+) -> Result<(Id<N>, Cow<'a, str>), Damage> {
+    let text = match reader.kind()? {
+        Kind::String => reader.string(repairs)?,
         Kind::Null => {
             reader.literal()?;
-            Id::Absent
+            return Ok((Id::Absent, "".into()));
         }
         _ => {
-            reader.pass()?;
-            Id::Invalid
+            let value = reader.skip()?;
+            return Ok((Id::Invalid, utf8(reader.slice(value), repairs)));
         }
+    };
+    Ok(match Id::from_text(&text) {
+        Id::Invalid => (Id::Invalid, text),
+        id => (id, "".into()),
     })
 }
 

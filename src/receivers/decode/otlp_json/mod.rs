@@ -2,8 +2,9 @@
 //!
 //! Keys are taken in camelCase and in snake_case, in any order; a list whose records need what may
 //! stand behind it is gone over once to find its end, and walked when its object is complete. Of a
-//! key that comes twice the last one counts. What no field is typed for is counted and costs that
-//! value only; only a body that is not one JSON object, or whose lists are no lists, is refused.
+//! value whose key comes twice the last one counts; lists, resources and scopes are joined, so that no
+//! record is lost. What no field is typed for is counted and costs that value only; only a body that is
+//! not one JSON object, or whose lists are no lists, is refused.
 
 mod fields;
 mod scalar;
@@ -43,32 +44,26 @@ pub fn decode_json(
     if reader.next_byte().is_none() {
         return Err(DecodeError::Empty);
     }
-    let has_logs = walk.request(&mut reader)?;
+    walk.request(&mut reader)?;
     let mut outcome = walk.outcome;
     outcome.accepted = walk.emitter.accepted;
     outcome.repairs = walk.emitter.repairs;
     let nothing = walk.num_records == 0 && outcome.repairs.legacy_logs == 0;
-    let warning = nothing
-        .then(|| no_records(has_logs, &walk.unknown))
-        .flatten();
+    let warning = nothing.then(|| no_records(&walk.unknown)).flatten();
     outcome.explain(warning);
     Ok(outcome)
 }
 
 /// What to say of a request without records; `None` where it is a well-formed empty one.
-fn no_records(has_logs: bool, unknown: &[String]) -> Option<String> {
-    if has_logs && unknown.is_empty() {
+fn no_records(unknown: &[String]) -> Option<String> {
+    if unknown.is_empty() {
         return None;
     }
-    let mut text = "no log record found, so nothing was stored".to_owned();
-    if !unknown.is_empty() {
-        text.push_str("; unknown to OTLP logs: ");
-        text.push_str(&unknown.join(", "));
-    }
-    text.push_str(
-        "; OTLP has resourceLogs[].scopeLogs[].logRecords[], plain JSON belongs to /api/logs",
-    );
-    Some(text)
+    let unknown = unknown.join(", ");
+    Some(format!(
+        "no log record found, so nothing was stored; unknown to OTLP logs: {unknown}; OTLP has \
+         resourceLogs[].scopeLogs[].logRecords[], plain JSON belongs to /api/logs"
+    ))
 }
 
 struct Walk<'s, S> {
@@ -81,21 +76,18 @@ struct Walk<'s, S> {
 }
 
 impl<'s, S: Sink> Walk<'s, S> {
-    /// The whole body; says whether there was a list of logs, be it an empty one.
-    fn request(&mut self, reader: &mut Reader<'_>) -> Result<bool, Damage> {
-        let mut has_logs = false;
+    /// The whole body.
+    fn request(&mut self, reader: &mut Reader<'_>) -> Result<(), Damage> {
         let mut members = enter_object(reader)?;
         while let Some(key) = reader.next_key(&mut members, &mut self.emitter.repairs)? {
             match &*key {
                 "resourceLogs" | "resource_logs" => {
-                    has_logs = true;
                     each(reader, "resourceLogs", |reader| self.resource_logs(reader))?;
                 }
                 _ => self.unknown(reader, &key)?,
             }
         }
-        reader.end()?;
-        Ok(has_logs)
+        reader.end()
     }
 
     fn unknown(&mut self, reader: &mut Reader<'_>, key: &str) -> Result<(), Damage> {
@@ -110,13 +102,13 @@ impl<'s, S: Sink> Walk<'s, S> {
             return Ok(());
         }
         let mut draft = ResourceDraft::default();
-        let mut resource = None;
-        let mut scope_logs = None;
+        let mut resources = Vec::new();
+        let mut scope_logs = Vec::new();
         let mut members = enter_object(reader)?;
         while let Some(key) = reader.next_key(&mut members, &mut self.emitter.repairs)? {
             match &*key {
-                "resource" => resource = Some(reader.skip()?),
-                "scopeLogs" | "scope_logs" => scope_logs = Some(reader.skip()?),
+                "resource" => resources.push(reader.skip()?),
+                "scopeLogs" | "scope_logs" => scope_logs.push(reader.skip()?),
                 "schemaUrl" | "schema_url" => {
                     draft.schema_url = self.text(reader)?;
                 }
@@ -127,22 +119,22 @@ impl<'s, S: Sink> Walk<'s, S> {
                 _ => self.unknown(reader, &key)?,
             }
         }
-        if let Some(range) = resource {
+        for range in resources {
             let mut reader = reader.within(range);
             self.resource(&mut reader, &mut draft)
                 .map_err(|error| error.within("resource"))?;
         }
         // Handed from scope to scope: a copy for each would cost the square of a body of many scopes.
         let mut group = Some(draft.into_group(self.emitter.context, &mut self.emitter.repairs));
-        let Some(range) = scope_logs else {
-            return Ok(());
-        };
-        each(&mut reader.within(range), "scopeLogs", |reader| {
-            if let Some(shared) = group.take() {
-                group = Some(self.scope_logs(reader, shared)?);
-            }
-            Ok(())
-        })
+        for range in scope_logs {
+            each(&mut reader.within(range), "scopeLogs", |reader| {
+                if let Some(shared) = group.take() {
+                    group = Some(self.scope_logs(reader, shared)?);
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
     }
 
     fn resource<'a>(
@@ -176,25 +168,25 @@ impl<'s, S: Sink> Walk<'s, S> {
             return Ok(group);
         }
         let mut draft = ScopeDraft::default();
-        let mut scope = None;
-        let mut log_records = None;
+        let mut scopes = Vec::new();
+        let mut log_records = Vec::new();
         let mut members = enter_object(reader)?;
         while let Some(key) = reader.next_key(&mut members, &mut self.emitter.repairs)? {
             match &*key {
-                "scope" => scope = Some(reader.skip()?),
-                "logRecords" | "log_records" => log_records = Some(reader.skip()?),
+                "scope" => scopes.push(reader.skip()?),
+                "logRecords" | "log_records" => log_records.push(reader.skip()?),
                 "schemaUrl" | "schema_url" => draft.schema_url = self.text(reader)?,
                 _ => self.unknown(reader, &key)?,
             }
         }
-        if let Some(range) = scope {
+        for range in scopes {
             let mut reader = reader.within(range);
             self.scope(&mut reader, &mut draft)
                 .map_err(|error| error.within("scope"))?;
         }
         let shared = Shared::new(group, draft, &mut self.emitter.repairs);
         self.emitter.regroup();
-        if let Some(range) = log_records {
+        for range in log_records {
             self.log_records(reader.within(range), &shared)?;
         }
         Ok(shared.into_group())
@@ -230,6 +222,9 @@ impl<'s, S: Sink> Walk<'s, S> {
     ) -> Result<(), Damage> {
         let mut attributes = Attributes::default();
         each(&mut reader, "logRecords", |reader| {
+            if reader.null()? {
+                return Ok(());
+            }
             let index = self.num_records;
             self.num_records = index.saturating_add(1);
             if reader.kind()? != Kind::Object {
@@ -239,7 +234,7 @@ impl<'s, S: Sink> Walk<'s, S> {
                 return Ok(());
             }
             let draft = self.log_record(reader, &mut attributes)?;
-            attributes.inherit(shared.scope(), &self.emitter.context.limits);
+            attributes.inherit(shared.scope());
             Ok(self.emitter.emit(draft, &mut attributes, shared)?)
         })
     }
@@ -274,12 +269,12 @@ impl<'s, S: Sink> Walk<'s, S> {
                 }
                 "flags" => draft.flags = unsigned(reader, &mut self.emitter.repairs)?,
                 "traceId" | "trace_id" => {
-                    let id = id(reader, &mut self.emitter.repairs)?;
-                    draft.set_trace_id(id, &mut self.emitter.repairs);
+                    let (id, odd) = id(reader, &mut self.emitter.repairs)?;
+                    draft.set_trace_id(id, odd, &mut self.emitter.repairs);
                 }
                 "spanId" | "span_id" => {
-                    let id = id(reader, &mut self.emitter.repairs)?;
-                    draft.set_span_id(id, &mut self.emitter.repairs);
+                    let (id, odd) = id(reader, &mut self.emitter.repairs)?;
+                    draft.set_span_id(id, odd, &mut self.emitter.repairs);
                 }
                 "eventName" | "event_name" => draft.event_name = self.text(reader)?,
                 _ => reader.pass()?,

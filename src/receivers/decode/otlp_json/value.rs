@@ -27,6 +27,10 @@ pub(super) fn text<'a>(
             // Null is the same as no member at all.
             _ if reader.null()? => {}
             None => reader.pass()?,
+            Some(Member::Array | Member::Map) if !is_container(reader)? => {
+                repairs.odd_values += 1;
+                value = bare(reader, repairs)?.map(Scalar::into_text);
+            }
             Some(member @ (Member::Array | Member::Map)) => {
                 value = Some(container_text(reader, member, limit, repairs)?);
             }
@@ -34,6 +38,10 @@ pub(super) fn text<'a>(
         }
     }
     Ok(value)
+}
+
+fn is_container(reader: &mut Reader<'_>) -> Result<bool, Damage> {
+    Ok(matches!(reader.kind()?, Kind::Object | Kind::Array))
 }
 
 fn container_text<'a>(
@@ -99,7 +107,7 @@ fn write_container(
     repairs: &mut Repairs,
 ) -> Result<(), Damage> {
     if depth == MAX_DEPTH {
-        repairs.too_deep += 1;
+        repairs.cut_depth();
         reader.pass()?;
         out.raw("null");
         return Ok(());
@@ -110,9 +118,12 @@ fn write_container(
         Kind::Array => return write_values(reader, member, out, depth, repairs),
         Kind::Object => out.raw(empty),
         _ => {
+            // Kept as what it is, as what is not of another member's type.
             repairs.odd_values += 1;
-            reader.pass()?;
-            out.raw("null");
+            match bare(reader, repairs)? {
+                Some(scalar) => scalar.write(out),
+                None => out.raw("null"),
+            }
             return Ok(());
         }
     }

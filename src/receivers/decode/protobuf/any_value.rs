@@ -94,7 +94,7 @@ impl<'a> AnyValue<'a> {
             AnyValue::Double(value) => out.double(value),
             AnyValue::Bytes(value) => out.bytes(value),
             AnyValue::Array(_) | AnyValue::Map(_) if depth == MAX_DEPTH => {
-                repairs.too_deep += 1;
+                repairs.cut_depth();
                 out.raw("null");
             }
             AnyValue::Array(wire) => write_array(wire, out, depth, repairs)?,

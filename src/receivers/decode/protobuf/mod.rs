@@ -144,7 +144,7 @@ fn scope_logs<'a, S: Sink>(
                 &mut emitter.repairs,
             )
             .and_then(|draft| {
-                attributes.inherit(shared.scope(), &emitter.context.limits);
+                attributes.inherit(shared.scope());
                 Ok(emitter.emit(draft, &mut attributes, &shared)?)
             })
             .map_err(|error| error.within_member("log_records", num_records))?;
@@ -202,8 +202,16 @@ fn log_record<'a>(
             6 => attribute(&mut wire, key, attributes, context, repairs)?,
             7 => draft.dropped_attributes = count(&mut wire, key)?,
             8 => draft.flags = wire.fixed32(key, "flags")?,
-            9 => draft.set_trace_id(Id::from_bytes(wire.bytes(key, "trace_id")?), repairs),
-            10 => draft.set_span_id(Id::from_bytes(wire.bytes(key, "span_id")?), repairs),
+            9 => {
+                let sent = wire.bytes(key, "trace_id")?;
+                let id = Id::from_bytes(sent);
+                draft.set_trace_id(id, id.odd_bytes(sent), repairs);
+            }
+            10 => {
+                let sent = wire.bytes(key, "span_id")?;
+                let id = Id::from_bytes(sent);
+                draft.set_span_id(id, id.odd_bytes(sent), repairs);
+            }
             11 => draft.observed = Stamp::from_otlp(wire.fixed64(key, "observed_time_unix_nano")?),
             12 => draft.event_name = utf8(wire.bytes(key, "event_name")?, repairs),
             _ => wire.skip(key)?,

@@ -393,6 +393,57 @@ fn j_19_m_33_values_nested_64_deep_are_kept() {
 }
 
 #[test]
+fn j_03_m_24_what_is_no_id_is_kept_as_text() {
+    let rows = accepted(
+        JSON,
+        r#"{"resourceLogs":[{"scopeLogs":[{"logRecords":[
+            {"traceId":"not-an-id","spanId":"EEE19B7EC3C1B174"},
+            {"traceId":"5b8efff798038103d269b633813fc60c","spanId":["x",1]},
+            {"traceId":"","spanId":null}]}]}]}"#,
+    );
+    let kept: Vec<_> = rows
+        .iter()
+        .map(|row| {
+            (
+                row.attribute("watchtower.original_trace_id"),
+                row.attribute("watchtower.original_span_id"),
+            )
+        })
+        .collect();
+    assert_eq!(
+        kept,
+        [
+            (Some("not-an-id"), None),
+            (None, Some(r#"["x",1]"#)),
+            (None, None)
+        ]
+    );
+}
+
+#[test]
+fn m_33_j_19_what_was_too_deep_is_marked_where_it_was() {
+    let deep = |depth: usize| {
+        let open = r#"{"arrayValue":{"values":["#.repeat(depth);
+        format!(r#"{open}{{"stringValue":"x"}}{}"#, "]}}".repeat(depth))
+    };
+    let (fine, deep) = (deep(64), deep(65));
+    let rows = accepted(
+        JSON,
+        format!(
+            r#"{{"resourceLogs":[{{"scopeLogs":[{{"logRecords":[
+            {{"body":{fine}}},{{"body":{deep}}},{{"attributes":[{{"key":"k","value":{deep}}}]}},{{}}]}}]}},
+            {{"resource":{{"attributes":[{{"key":"r","value":{deep}}}]}},"scopeLogs":[{{"logRecords":[{{}}]}}]}}]}}"#
+        ),
+    );
+    let marks: Vec<_> = rows
+        .iter()
+        .map(|row| row.attribute("watchtower.truncated"))
+        .collect();
+    let mark = Some("values nested over 64 deep");
+    assert_eq!(marks, [None, mark, mark, None, None]);
+}
+
+#[test]
 fn j_22_official_examples() {
     let rows = accepted(
         JSON,
@@ -419,7 +470,7 @@ fn j_22_official_examples() {
         ("double.attribute", "637.704"),
         ("array.attribute", r#"["many","values"]"#),
         ("map.attribute", r#"{"some.map.key":"some value"}"#),
-        ("my.scope.attribute", "some scope attribute"),
+        ("otel.scope.my.scope.attribute", "some scope attribute"),
         // The example is from 2018, long out of the 30 days of these tests.
         ("watchtower.timestamp_source", "received"),
         ("watchtower.original_timestamp", "1544712660300000000"),

@@ -255,6 +255,22 @@ fn m_24_ids_are_judged_apart_and_cost_nobody_anything() {
         [(true, false), (false, true), (false, false), (true, true)]
     );
     assert_eq!(outcome.repairs.invalid_ids, 2);
+    let kept = rows.iter().map(|row| {
+        let kept = |id| row.attribute(id).map(str::to_owned);
+        [
+            kept("watchtower.original_trace_id"),
+            kept("watchtower.original_span_id"),
+        ]
+    });
+    assert_eq!(
+        kept.collect::<Vec<_>>(),
+        [
+            [None, Some("c8".repeat(7))],
+            [Some("c8".repeat(15)), None],
+            [None, None],
+            [None, None]
+        ]
+    );
 }
 
 #[test]
@@ -307,7 +323,7 @@ fn m_27_m_28_m_29_counts_scope_and_schemas() {
     assert_eq!(row.attribute("otel.scope.schema_url"), Some("url"));
     assert_eq!(row.resource("otel.resource.schema_url"), Some("url"));
     assert_eq!(
-        (row.attribute("own"), row.attribute("shared")),
+        (row.attribute("own"), row.attribute("otel.scope.own")),
         (Some("record"), Some("scope"))
     );
     let row = accepted(PROTOBUF, request(logs(0, ""))).remove(0);
@@ -315,7 +331,8 @@ fn m_27_m_28_m_29_counts_scope_and_schemas() {
         row.record.attributes,
         [
             ("own".into(), "record".into()),
-            ("shared".into(), "scope".into())
+            ("otel.scope.shared".into(), "scope".into()),
+            ("otel.scope.own".into(), "scope".into())
         ]
     );
     assert_eq!(row.group.resource, []);

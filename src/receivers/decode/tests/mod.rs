@@ -10,7 +10,9 @@ mod mapping;
 mod native;
 mod oracle;
 mod otlp_writer;
+mod repeated;
 mod reports;
+mod scope;
 mod wire;
 
 use std::borrow::Cow;
@@ -31,6 +33,7 @@ fn context() -> Context {
         receiver: Receiver::OtlpHttp,
         received_at: NOW,
         retention: Duration::from_secs(30 * 86_400),
+        future: Duration::from_secs(365 * 86_400),
         digits: Default::default(),
         limits: Limits {
             message: 1 << 20,

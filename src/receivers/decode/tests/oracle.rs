@@ -27,7 +27,13 @@ proptest! {
         (snake_case, numbers_in_quotes, backwards) in any::<(bool, bool, bool)>(),
     ) {
         let style = Style { snake_case, numbers_in_quotes, backwards };
-        let (outcome, rows) = run(JSON, style.request(&request)).unwrap();
+        let (outcome, mut rows) = run(JSON, style.request(&request)).unwrap();
+        // The writer's hex is of either case, and what is no id is kept as it was written.
+        for (key, value) in rows.iter_mut().flat_map(|row| &mut row.record.attributes) {
+            if key.starts_with("watchtower.original_") && key.ends_with("_id") {
+                *value = value.to_ascii_lowercase().into();
+            }
+        }
         prop_assert_eq!(rows, expected(&request));
         prop_assert_eq!((outcome.rejected, outcome.message), (0, None));
     }

@@ -1,0 +1,91 @@
+// The daemon about itself: a sheet with its figures, and a line above the list for what is wrong.
+
+import { ask, element, openSheet } from './dom.js';
+import { bytes } from './figures.js';
+import { count } from './words.js';
+
+const EVERY_MS = 2_000;
+const WATCH_MS = 15_000;
+const OLD_MS = 60_000;
+
+/** What is wrong, in words; nothing when all is well. */
+export function troubles({ pipeline }) {
+  const { store, spill, damaged } = pipeline;
+  const found = [];
+  if (!store.ok) found.push(`ClickHouse does not answer${store.error ? `: ${store.error}` : ''}. Logs wait in the queue, live goes on, search is off.`);
+  if (spill?.reason) found.push(`Redis does not take logs (${spill.reason}); they wait on the disk.`);
+  if (damaged.stretches) found.push(`Damage in the queue's files: ${count(damaged.records)} records lost.`);
+  if (pipeline.dead) found.push(`${count(pipeline.dead)} records set aside as dead letters.`);
+  if (store.ok && pipeline.queue_age_ms > OLD_MS) found.push(`The oldest record waits ${Math.round(pipeline.queue_age_ms / 1000)} s in the queue.`);
+  return found;
+}
+
+const sum = (counts) => Object.values(counts).reduce((a, b) => a + b, 0);
+
+function figures(now, before, meta) {
+  const { pipeline, live } = now.body;
+  const seconds = before ? (now.at - before.at) / 1000 : 0;
+  const rate = (name) => (seconds ? ` · ${count(Math.round((sum(pipeline[name]) - sum(before.body.pipeline[name])) / seconds))}/s` : '');
+  const each = (counts) => Object.entries(counts).map(([name, n]) => `${name} ${count(n)}`).join(' · ');
+  const rows = [
+    ['Accepted', `${each(pipeline.accepted)}${rate('accepted')}`],
+    ['Refused', each(pipeline.refused), sum(pipeline.refused) > 0],
+    ['Queue', `${count(pipeline.queued)} records · ${bytes(pipeline.queue_bytes)} · oldest ${(pipeline.queue_age_ms / 1000).toFixed(1)} s`, pipeline.queue_age_ms > OLD_MS],
+    ['Stored', count(pipeline.stored)],
+    ['Dead letters', count(pipeline.dead), pipeline.dead > 0],
+    ['ClickHouse', `${pipeline.store.ok ? 'up' : 'away'}${pipeline.store.version ? ` · ${pipeline.store.version}` : ''}${pipeline.store.embedded ? ' · embedded' : ''}${pipeline.store.error ? ` · ${pipeline.store.error}` : ''}`, !pipeline.store.ok],
+  ];
+  if (pipeline.spill) rows.push(['Redis', pipeline.spill.reason ? `away · ${pipeline.spill.reason} · ${count(pipeline.spill.records)} records, ${bytes(pipeline.spill.bytes)} on the disk` : 'up', Boolean(pipeline.spill.reason)]);
+  if (pipeline.disk) rows.push(['Disk free', bytes(pipeline.disk.free_bytes ?? pipeline.disk)]);
+  rows.push(
+    ['Damage', pipeline.damaged.stretches ? `${count(pipeline.damaged.stretches)} stretches, ${count(pipeline.damaged.records)} records` : 'none', pipeline.damaged.stretches > 0],
+    ['Live', `${count(live.viewers)} viewers · ${count(live.filters)} filters · ${count(live.skipped)} skipped for viewers`],
+    ['Up since', `${count(Math.round(pipeline.uptime_seconds / 60))} min`],
+    ['Retention', meta ? `${count(meta.meta.retention_days)} days` : ''],
+    ['Version', now.body.version],
+  );
+  return rows;
+}
+
+export function openStatus(meta) {
+  const table = element('table', 'figures');
+  const body = element('tbody');
+  table.append(body);
+  const trouble = element('p', 'trouble');
+  let before = null;
+  const read = async () => {
+    try {
+      const now = { at: Date.now(), body: await ask('api/status') };
+      body.replaceChildren(...figures(now, before, meta).map(([name, text, isBad]) => {
+        const head = element('th', '', name);
+        head.scope = 'row';
+        return element('tr', isBad ? 'bad' : '', head, element('td', '', isBad ? `⚠ ${text}` : text));
+      }));
+      before = now;
+      trouble.textContent = '';
+    } catch (error) {
+      trouble.textContent = `No figures: ${error.message}`;
+    }
+  };
+  const timer = setInterval(read, EVERY_MS);
+  openSheet('Status', { closed: () => clearInterval(timer) }, trouble, table);
+  read();
+}
+
+/** Keeps a line above the list that says what is wrong. */
+export function watch(line) {
+  const read = async () => {
+    if (document.hidden) return;
+    try {
+      const found = troubles(await ask('api/status'));
+      line.hidden = found.length === 0;
+      const text = found.join(' ');
+      if (line.textContent !== text) line.textContent = text;
+    } catch {
+      // The stream's state says that the daemon is away.
+    }
+  };
+  setInterval(read, WATCH_MS);
+  read();
+  return read;
+}
