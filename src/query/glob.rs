@@ -86,7 +86,7 @@ impl Glob {
 }
 
 /// Appends text that LIKE takes as it is.
-pub(super) fn push_like(pattern: &mut String, text: &str) {
+fn push_like(pattern: &mut String, text: &str) {
     for char in text.chars() {
         if matches!(char, '%' | '_' | '\\') {
             pattern.push('\\');

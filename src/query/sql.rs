@@ -3,18 +3,18 @@
 //! What somebody wrote only ever becomes a bound parameter; the SQL around it is made here. Columns are
 //! those of a table called `l`.
 //!
-//! Beside what decides, conditions that must hold say where to look: `indexHint` has no effect on the
-//! answer, and lets ClickHouse leave out granules by the message's text index, which answers ILIKE from
-//! its dictionary of words. Trace ids and other equalities find their bloom filters by themselves.
+//! Beside what decides, conditions that hold wherever that does say where to look: a LIKE on what the
+//! message's text index is of, which ClickHouse answers from the index's dictionary of words. Trace ids
+//! and values of attributes find their bloom filters by themselves.
 
-use super::glob::{Glob, push_like};
+use super::glob::Glob;
 use super::needle::Needle;
 use super::tree::{Column, Expr, Field, Scope, Test};
 use super::{LevelSet, Query, number};
 use crate::record::Level;
-use crate::store::Param;
+use crate::store::{Param, WORDS};
 
-/// Shortest run of letters and digits that the text index's dictionary is searched for; ClickHouse's
+/// Shortest run of letters that the text index's dictionary is searched for; ClickHouse's
 /// `text_index_like_min_pattern_length`.
 const MIN_HINT: usize = 4;
 
@@ -51,20 +51,18 @@ impl Sql<'_> {
         format!("{{{name}:String}}")
     }
 
+    /// Of a needle's runs of letters each is part of a word of the message. Those at its ends may be
+    /// part of a longer word, so LIKE asks for a part, and the longest is the rarest.
     fn hint(&mut self, needle: &Needle, condition: &mut String) {
         let runs = needle
             .text()
-            .split(|char: char| !char.is_ascii_alphanumeric());
+            .split(|char: char| !char.is_ascii_alphabetic());
         let Some(run) = runs.max_by_key(|run| run.len()) else {
             return;
         };
-        // Letters beyond ASCII belong to the words of the index, too, but not to every run of ours.
         if run.len() >= MIN_HINT {
-            let mut pattern = "%".to_owned();
-            push_like(&mut pattern, run);
-            pattern.push('%');
-            let pattern = self.text(&pattern);
-            condition.push_str(&format!(" AND indexHint(l.message ILIKE {pattern})"));
+            let pattern = self.text(&format!("%{}%", run.to_ascii_lowercase()));
+            condition.push_str(&format!(" AND {WORDS} LIKE {pattern}"));
         }
     }
 

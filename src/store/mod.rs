@@ -23,6 +23,7 @@ pub use client::{Client, Endpoint, EndpointSource};
 pub use error::{Error, Kind};
 pub use param::Param;
 pub use reader::{Reader, ReaderLimits};
+pub(crate) use schema::WORDS;
 pub use schema::{Schema, statements, statements_for};
 pub use stream::Stream;
 pub use writer::{Writer, WriterStatus};
