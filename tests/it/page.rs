@@ -23,6 +23,8 @@ fn test_files() -> Vec<PathBuf> {
 fn the_page_does_what_its_tests_say() {
     let files = test_files();
     assert!(!files.is_empty());
+    // All of them run, so that one look shows everything that is wrong.
+    let mut failed = Vec::new();
     for file in files {
         let dir = tempfile::tempdir().unwrap();
         let daemon = Daemon::start(dir.path(), "");
@@ -34,13 +36,15 @@ fn the_page_does_what_its_tests_say() {
             .stdin(Stdio::null())
             .output()
             .unwrap_or_else(|error| panic!("node: {error}; ./scripts/test installs it"));
-        assert!(
-            output.status.success(),
-            "{}:\n{}{}\nthe daemon's log:\n{}",
-            file.display(),
-            String::from_utf8_lossy(&output.stdout),
-            String::from_utf8_lossy(&output.stderr),
-            daemon.log_text()
-        );
+        if !output.status.success() {
+            failed.push(format!(
+                "{}:\n{}{}\nthe daemon's log:\n{}",
+                file.display(),
+                String::from_utf8_lossy(&output.stdout),
+                String::from_utf8_lossy(&output.stderr),
+                daemon.log_text()
+            ));
+        }
     }
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
