@@ -21,4 +21,5 @@ pub mod shutdown;
 mod state_file;
 pub mod store;
 pub mod telemetry;
+mod trust;
 pub mod web;

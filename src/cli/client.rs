@@ -9,7 +9,7 @@ use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::{self, Client as Pool};
 use hyper_util::rt::TokioExecutor;
@@ -109,12 +109,9 @@ impl Client {
         http.enforce_http(false);
         http.set_nodelay(true);
         http.set_connect_timeout(Some(CONNECT_PATIENCE));
-        let connector = HttpsConnectorBuilder::new()
-            .with_provider_and_native_roots(rustls::crypto::ring::default_provider())
-            .context("cannot read the system's certificates")?
-            .https_or_http()
-            .enable_http1()
-            .wrap_connector(http);
+        let https = uri.scheme_str() == Some("https");
+        let connector = crate::trust::connector(http, https)
+            .context("cannot read the system's certificates")?;
         Ok(Self {
             pool: Pool::builder(TokioExecutor::new()).build(connector),
             base,

@@ -69,13 +69,13 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client of whatever endpoint is current.
+    /// A client of whatever endpoint is current, over plain HTTP: the embedded engine's.
     ///
     /// # Errors
-    /// When the system's certificates cannot be read.
+    /// None that a machine should have.
     pub fn new(endpoint: EndpointSource) -> Result<Client, Error> {
         Ok(Client {
-            lines: Lines::new()?,
+            lines: Lines::new(false)?,
             endpoint,
             _fixed: None,
         })
@@ -84,7 +84,7 @@ impl Client {
     /// A client of the server that the configuration names; `None` when it names none.
     ///
     /// # Errors
-    /// As [`Client::new`].
+    /// As [`Client::at`].
     pub fn of(config: &config::Store) -> Result<Option<Client>, Error> {
         let Some(url) = &config.url else {
             return Ok(None);
@@ -100,13 +100,14 @@ impl Client {
     /// A client of a server that stays where it is.
     ///
     /// # Errors
-    /// As [`Client::new`].
+    /// When it is to speak TLS and the system has no certificates to trust.
     pub fn at(endpoint: Endpoint) -> Result<Client, Error> {
+        let lines = Lines::new(endpoint.url.starts_with("https:"))?;
         let (sender, endpoint) = watch::channel(Some(endpoint));
-        let client = Client::new(endpoint)?;
         Ok(Client {
+            lines,
+            endpoint,
             _fixed: Some(sender),
-            ..client
         })
     }
 

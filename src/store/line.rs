@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -48,20 +48,15 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// Reads the system's certificates. Sockets are opened when they are needed.
-    pub(super) fn new() -> Result<Lines, Error> {
+    /// Reads the system's certificates where the server speaks TLS. Sockets are opened when they are needed.
+    pub(super) fn new(https: bool) -> Result<Lines, Error> {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         // An insert's last small piece must not wait for an acknowledgement of the one before.
         tcp.set_nodelay(true);
         tcp.set_connect_timeout(Some(CONNECT_TIMEOUT));
         tcp.set_keepalive(Some(TCP_KEEPALIVE));
-        let tls = HttpsConnectorBuilder::new()
-            .with_provider_and_native_roots(rustls::crypto::ring::default_provider())
-            .map_err(Error::connection)?
-            .https_or_http()
-            .enable_http1()
-            .wrap_connector(tcp);
+        let tls = crate::trust::connector(tcp, https).map_err(Error::connection)?;
         Ok(Lines {
             tls,
             idle: Arc::default(),

@@ -354,3 +354,32 @@ fn tail_and_search_send_the_same_query() {
         assert_eq!(q.replace('*', "%2A"), "a%2A%20level%3E%3Dwarn%20-x");
     }
 }
+
+/// Case: a bare machine, without the certificates of any authority.
+/// Holds: plain HTTP works there; HTTPS says what is missing.
+#[test]
+fn without_certificates_only_https_is_missed() {
+    const PAGE: &[&str] = &[
+        "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n{\"records\":[],\"next\":null,\"complete\":true}",
+    ];
+    let dir = tempfile::tempdir().unwrap();
+    let none = dir.path().to_str().unwrap();
+    let bare = [("SSL_CERT_DIR", none), ("SSL_CERT_FILE", "/dev/null")];
+    let (url, server) = answer(PAGE);
+    let output = watchtower(&["search", "--url", &url], &bare);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    server.join().unwrap();
+    let output = watchtower(&["search", "--url", "https://127.0.0.1:1"], &bare);
+    assert_eq!(output.status.code(), Some(1));
+    let text = stderr(&output);
+    assert!(
+        text.contains("install the package ca-certificates"),
+        "{text}"
+    );
+    // The daemon's own client, which may be given either.
+    for (store, says_so) in [("http://127.0.0.1:1", false), ("https://127.0.0.1:1", true)] {
+        let store = format!("store.url={store}");
+        let text = stderr(&watchtower(&["sql", "--set", &store, "SELECT 1"], &bare));
+        assert_eq!(text.contains("ca-certificates"), says_so, "{text}");
+    }
+}
