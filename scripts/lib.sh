@@ -65,3 +65,14 @@ need_go() {
     fi
     has go || apt_install golang-go
 }
+
+# Prometheus's own checker of rules, in PROMTOOL; out of Debian's package, which is not installed.
+need_promtool() {
+    PROMTOOL=$(command -v promtool || echo "$PWD/target/promtool/usr/bin/promtool")
+    [ ! -x "$PROMTOOL" ] || return 0
+    has apt-get || fail "promtool is missing; it comes with Prometheus"
+    step "getting promtool out of Debian's package prometheus"
+    mkdir -p target/promtool
+    (cd target/promtool && { apt-get download -q prometheus || { as_root apt-get update -q && apt-get download -q prometheus; }; } &&
+        dpkg-deb --fsys-tarfile prometheus_*.deb | tar -x ./usr/bin/promtool && rm prometheus_*.deb)
+}

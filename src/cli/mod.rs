@@ -13,6 +13,7 @@ mod search;
 mod send;
 mod sql;
 mod sse;
+mod status;
 mod tail;
 mod understood;
 
@@ -84,6 +85,8 @@ enum Command {
     Tail(tail::TailArgs),
     /// Print stored logs
     Search(search::SearchArgs),
+    /// Show how a running daemon is doing; exits with 1 while something is wrong
+    Status(status::StatusArgs),
     /// Run a query on the stored records, with ClickHouse's own SQL
     Sql(sql::SqlArgs),
     /// Look at what waits on the disk, and at records that ClickHouse refused
@@ -113,6 +116,7 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Check(args) => check::run(&args, &cli.config),
         Command::Tail(args) => wait_for(tail::run(args, &cli.config)),
         Command::Search(args) => wait_for(search::run(args, &cli.config)),
+        Command::Status(args) => wait_for(status::run(args, &cli.config)),
         Command::Sql(args) => wait_for(sql::run(args, cli.config.load()?)),
         Command::Queue(args) => wait_for(queue::run(args, cli.config.load()?)),
         Command::Schema => sql::schema(&cli.config.load()?),

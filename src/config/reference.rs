@@ -225,3 +225,31 @@ fn every_key_has_its_line_in_the_reference() {
         assert_eq!(text.matches(&format!("| `{key}` |")).count(), 1, "{key}");
     }
 }
+
+/// The names of metrics in a file of `config/`, without what Prometheus adds to them.
+fn names_in(file: &str) -> Vec<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("config")
+        .join(file);
+    let text = std::fs::read_to_string(path).unwrap();
+    let is_part = |c: char| c.is_ascii_lowercase() || c == '_';
+    text.split(|c| !is_part(c))
+        .filter(|word| word.starts_with("watchtower_"))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn alerts_and_dashboard_name_metrics_that_exist() {
+    for (file, least) in [
+        ("prometheus/watchtower.rules.yml", 8),
+        ("grafana/watchtower.json", 15),
+    ] {
+        let names = names_in(file);
+        assert!(names.len() >= least, "{file}: {names:?}");
+        for name in names {
+            let known = metrics::ALL.iter().any(|metric| metric.name == name);
+            assert!(known, "{file}: {name}");
+        }
+    }
+}

@@ -8,6 +8,7 @@ mod bounds;
 mod clients;
 mod command_line;
 mod crash;
+mod docker;
 mod engine;
 mod explore;
 mod field_reports;
