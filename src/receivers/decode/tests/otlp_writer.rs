@@ -97,7 +97,11 @@ impl Style {
 
     fn record(self, record: &LogRecord) -> String {
         let hex = |bytes: &[u8]| {
-            let digits: String = bytes.iter().map(|byte| format!("{byte:02X}")).collect();
+            let mut digits: String = bytes.iter().map(|byte| format!("{byte:02X}")).collect();
+            // Of an id that is none the text is kept as it was sent, and that of bytes is in lower case.
+            if ![8, 16].contains(&bytes.len()) {
+                digits.make_ascii_lowercase();
+            }
             format!("\"{digits}\"")
         };
         let mut members = vec![
