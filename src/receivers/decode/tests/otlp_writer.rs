@@ -96,10 +96,10 @@ impl Style {
     }
 
     fn record(self, record: &LogRecord) -> String {
-        let hex = |bytes: &[u8]| {
+        let hex = |bytes: &[u8], length: usize| {
             let mut digits: String = bytes.iter().map(|byte| format!("{byte:02X}")).collect();
             // Of an id that is none the text is kept as it was sent, and that of bytes is in lower case.
-            if ![8, 16].contains(&bytes.len()) {
+            if bytes.len() != length {
                 digits.make_ascii_lowercase();
             }
             format!("\"{digits}\"")
@@ -121,8 +121,8 @@ impl Style {
                 self.number(record.dropped_attributes_count),
             ),
             ("flags", self.number(record.flags)),
-            ("traceId", hex(&record.trace_id)),
-            ("spanId", hex(&record.span_id)),
+            ("traceId", hex(&record.trace_id, 16)),
+            ("spanId", hex(&record.span_id, 8)),
             ("eventName", json_string(&record.event_name)),
         ];
         members.extend(record.body.as_ref().map(|body| ("body", self.value(body))));
