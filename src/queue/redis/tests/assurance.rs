@@ -32,7 +32,11 @@ async fn queued(server: &Server) -> i64 {
 #[tokio::test]
 async fn a_frame_is_acknowledged_once_the_replica_has_it() {
     let (server, replica) = pair().await;
-    let queue = RedisQueue::open(&asking(&server, 1, false), "a", dead()).unwrap();
+    let patient = RedisQueueConfig {
+        timeout: Period::secs(30),
+        ..asking(&server, 1, false)
+    };
+    let queue = RedisQueue::open(&patient, "a", dead()).unwrap();
     for id in 1..=50 {
         queue.append(frame(id, 1, 700)).await.unwrap();
         assert_eq!(queued(&replica).await, i64::try_from(id).unwrap());
@@ -56,7 +60,11 @@ async fn a_frame_is_acknowledged_once_the_replica_has_it() {
 #[tokio::test]
 async fn without_its_replica_nothing_is_acknowledged_and_nothing_is_lost() {
     let (server, replica) = pair().await;
-    let queue = RedisQueue::open(&asking(&server, 1, false), "a", dead()).unwrap();
+    let asking = RedisQueueConfig {
+        timeout: Period::secs(4),
+        ..asking(&server, 1, false)
+    };
+    let queue = RedisQueue::open(&asking, "a", dead()).unwrap();
     queue.append(frame(1, 1, 700)).await.unwrap();
     replica.pause(true);
     let mut in_doubt = std::pin::pin!(queue.append(frame(2000, 1, 700)));
