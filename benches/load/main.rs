@@ -4,10 +4,15 @@
 //! With `--rate`, requests are instead due at fixed times (open loop), and latency counts from then.
 //! Records are built once and patched in place (time and number), so that the generator itself costs
 //! little beside what it measures. A record counts as acknowledged only when its request's answer said so.
+//!
+//! What else a bench needs is here too: viewers of the live stream (`--watch`), a slower network
+//! (`--delay-to`), and the records as Native blocks in files (`--write-native`).
 
 mod client;
+mod delay;
 mod native;
 mod records;
+mod watch;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -69,6 +74,15 @@ pub(crate) struct Args {
     /// Send nothing: write the records as Native blocks into files under this directory.
     #[arg(long)]
     pub(crate) write_native: Option<std::path::PathBuf>,
+    /// Send nothing: watch the live stream at the address with so many viewers until standard input ends.
+    #[arg(long)]
+    pub(crate) watch: Option<usize>,
+    /// Send nothing: pass connections to the address on to this one, host:port, with a delay.
+    #[arg(long)]
+    pub(crate) delay_to: Option<String>,
+    /// Milliseconds that a round trip through `--delay-to` takes longer.
+    #[arg(long, default_value_t = 3.0)]
+    pub(crate) delay: f64,
 }
 
 /// What the senders count together.
@@ -95,7 +109,22 @@ fn main() -> Result<()> {
         .worker_threads(2)
         .enable_all()
         .build()?;
-    runtime.block_on(run(args))
+    if let Some(viewers) = args.watch {
+        runtime.block_on(watch::run(&args.address, viewers))
+    } else if let Some(upstream) = &args.delay_to {
+        let delay = Duration::from_secs_f64(args.delay / 1000.0);
+        runtime.block_on(delay::run(&args.address, upstream, delay))
+    } else {
+        runtime.block_on(run(args))
+    }
+}
+
+/// Milliseconds of the element that is this far into the sorted list of microseconds.
+pub(crate) fn percentile(micros: &[u32], share: f64) -> f64 {
+    let index = ((micros.len() as f64 * share) as usize).min(micros.len().saturating_sub(1));
+    micros
+        .get(index)
+        .map_or(0.0, |micros| f64::from(*micros) / 1000.0)
 }
 
 async fn run(args: Args) -> Result<()> {
@@ -139,13 +168,7 @@ async fn run(args: Args) -> Result<()> {
         std::fs::write(path, lines)?;
     }
     latencies.sort_unstable();
-    let percentile = |share: f64| {
-        let index =
-            ((latencies.len() as f64 * share) as usize).min(latencies.len().saturating_sub(1));
-        latencies
-            .get(index)
-            .map_or(0.0, |micros| f64::from(*micros) / 1000.0)
-    };
+    let percentile = |share| percentile(&latencies, share);
     let total = counts.acknowledged.load(Ordering::Relaxed);
     let report = serde_json::json!({
         "seconds": elapsed,
