@@ -140,6 +140,29 @@ test('check 5: wrapped and expanded rows move nothing that is read', async () =>
   assert.deepEqual(offences, []);
 });
 
+test('check 5: a window that changes just before a pause, or during one, moves nothing that is read', async () => {
+  daemon.many(500);
+  const narrow = { width: 500, height: 700 };
+  const { page, offences } = await open(browser, { port: daemon.port, options: { viewport: narrow } });
+  for (let i = 0; i < 4; i += 1) {
+    await page.setViewportSize(narrow);
+    await atEdge(page, daemon.made);
+    // Rows are of another height in a wide window; the pause comes before it has drawn them once.
+    await page.setViewportSize(tall.options.viewport);
+    await page.keyboard.press('Space');
+    await page.waitForSelector('#paused:not([hidden])');
+    await until('rows of the wide window', async () => (await rows(page)).length > 100);
+    const read = (await rows(page)).find((row) => row.top > 300);
+    assert.ok(Number(/^line (\d+)/.exec(read.message)[1]) > daemon.made - 200, 'near the live edge');
+    const top = async () => (await rows(page)).find((row) => row.message === read.message)?.top;
+    daemon.many(500);
+    await until('they are counted', async () => (await pausedWords(page)) === 'Paused · 500 new');
+    assert.equal(await top(), read.top, 'the line that is read has moved');
+    await page.keyboard.press('l');
+  }
+  assert.deepEqual(offences, []);
+});
+
 test('check 6: reading on after a long pause brings every line once, and so does the gap of a jump', async () => {
   daemon.many(500);
   // A narrow window has the smaller ring, of 5,000 lines, and keeps it.

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 
-import { closeAll, daemon, launch, messages, open, send, service, until } from './harness.mjs';
+import { closeAll, daemon, launch, messages, open, search, send, service, until } from './harness.mjs';
 
 const QUERIES = 200;
 /** As many streams as the daemon lets one address have. */
@@ -87,13 +87,6 @@ async function live(q, abort) {
   })();
   await ready;
   return { ended };
-}
-
-async function search(q) {
-  const answer = await fetch(new URL(`/api/logs?${new URLSearchParams({ q, limit: 1000 })}`, daemon));
-  const body = await answer.json();
-  assert.equal(answer.status, 200, `${q}: ${body.text}`);
-  return body.records;
 }
 
 test('check 14: 200 random queries find the same records live and in the search', async () => {

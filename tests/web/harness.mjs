@@ -53,6 +53,14 @@ export async function send(records) {
   if (answer.status !== 202) throw new Error(`the daemon answers ${answer.status}: ${await answer.text()}`);
 }
 
+/** What the store has of a query. */
+export async function search(q) {
+  const answer = await fetch(new URL(`/api/logs?${new URLSearchParams({ q, limit: 1000 })}`, daemon));
+  const body = await answer.json();
+  if (answer.status !== 200) throw new Error(`${q}: ${body.text}`);
+  return body.records;
+}
+
 let runs = 0;
 /** A service name of its own for each test, so that tests share a daemon. */
 export const service = () => `test-${process.pid}-${runs += 1}`;

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 
-import { closeAll, daemon, launch, messages, open, send, service, until } from './harness.mjs';
+import { closeAll, launch, messages, open, search, send, service, until } from './harness.mjs';
 
 let browser;
 before(async () => { browser = await launch(); });
@@ -24,7 +24,8 @@ test('a search that stops early says how far it came, and goes on from there', a
     { records: [], next: null, searched_to: back(20), complete: false },
     { records: [record(1, 25)], next: null, searched_to: null, complete: true },
   ];
-  await context.route(/\/api\/logs\?/, (route) => {
+  // The page that is left asks too: of all time.
+  await context.route(/\/api\/logs\?.*from=/, (route) => {
     asked.push(new URL(route.request().url()).searchParams);
     return route.fulfill({ json: { q: {}, took_ms: 1, ...answers[asked.length - 1] } });
   });
@@ -46,13 +47,13 @@ test('a search that stops early says how far it came, and goes on from there', a
 test('Stop breaks a search off, which the daemon then ends', async () => {
   const { page, context } = await open(browser);
   let failed = '';
-  context.on('requestfailed', (request) => { if (/\/api\/logs\?/.test(request.url())) failed = request.failure().errorText; });
-  await context.route(/\/api\/logs\?/, () => {});
+  context.on('requestfailed', (request) => { if (/\/api\/logs\?.*from=/.test(request.url())) failed = request.failure().errorText; });
+  await context.route(/\/api\/logs\?.*from=/, () => {});
   await page.goto(`${new URL(page.url()).origin}/?from=1h&to=${BigInt(Date.now()) * NS}`);
   await page.locator('#older-stop').click();
   await until('the request is broken off', () => failed === 'net::ERR_ABORTED');
   await until('it says so', async () => /^Stopped/.test(await page.locator('#older-words').textContent()));
-  await context.unroute(/\/api\/logs\?/);
+  await context.unrouteAll();
   await page.locator('#older-more').click();
   await until('it goes on', async () => (await page.locator('#older-words').textContent()) === 'Nothing older' || (await messages(page)).length > 0);
 });
@@ -90,7 +91,7 @@ test('where nothing matches, the page says which filter stands in the way', asyn
   const { page } = await open(browser, { query: `?q=service:${name} level:error nothing` });
   await send([{ service: name, level: 'error', message: 'something' }, { service: name, level: 'info', message: 'nothing' }]);
   await page.waitForSelector('text=No line matches');
-  await page.waitForTimeout(1500);
+  await until('both are stored', async () => (await search(`service:${name}`)).length === 2, 30_000);
   await page.reload();
   await page.waitForSelector('text=No line matches');
   await until('both filters are named', async () => (await page.locator('.drops li').count()) === 2);
@@ -104,8 +105,7 @@ test('drawing over the histogram chooses a range, and Back takes it back', async
   const name = service();
   const now = Date.now();
   await send(Array.from({ length: 60 }, (_, i) => ({ timestamp: String(BigInt(now - i * 60_000) * NS), service: name, message: `${i} min ago` })));
-  const stored = async () => (await fetch(new URL(`/api/logs?q=service:${name}&limit=100`, daemon))).json();
-  await until('all are stored', async () => (await stored()).records.length === 60, 30_000);
+  await until('all are stored', async () => (await search(`service:${name}`)).length === 60, 30_000);
   const { page } = await open(browser, { query: `?q=service:${name}&from=1h` });
   await until('it counts', async () => Number(await page.locator('#histogram').getAttribute('data-total')) >= 59);
   const box = await page.locator('#histogram .area').boundingBox();

@@ -206,8 +206,7 @@ function setWrap(on) {
   document.documentElement.classList.toggle('wrap', on);
   $('wrap').setAttribute('aria-pressed', String(on));
   localStorage.setItem('watchtower.wrap', on ? '1' : '');
-  list.measure();
-  list.schedule();
+  list.relayout();
 }
 
 function toggleWrap() {

@@ -1,7 +1,7 @@
 // What happened around a record: its neighbours with all filters off, over the list. Closing it leaves
 // the list as it was.
 
-import { ask, button, element, openSheet } from './dom.js';
+import { ask, askOfLine, button, element, openSheet } from './dom.js';
 import { quote } from './query-text.js';
 import { show, withoutEscapes } from './text.js';
 import { clock } from './time.js';
@@ -56,7 +56,7 @@ export function openContext(record) {
   };
   const begin = () => run(async (signal) => {
     const params = new URLSearchParams({ timestamp: record.timestamp, before: AROUND, after: AROUND, same });
-    const { records, anchor } = await ask(`api/logs/${encodeURIComponent(record.id)}/context`, { params, signal });
+    const { records, anchor } = await askOfLine(`api/logs/${encodeURIComponent(record.id)}/context`, { params, signal });
     list.replaceChildren(...records.map((one, i) => line(one, i === anchor)));
     ends = { before: records[0], after: records.at(-1) };
     older.disabled = false;

@@ -1,7 +1,7 @@
 // An open record: everything that was sent, as text.
 
 import { copyButton } from './copy.js';
-import { ask, button, element } from './dom.js';
+import { askOfLine, button, element } from './dom.js';
 import { frozenLink } from './place.js';
 import { pretty } from './pretty.js';
 import { show, withoutEscapes } from './text.js';
@@ -121,7 +121,7 @@ export function makeDetail(record, { close }) {
     const all = button(record.length ? `Show all ${wholeWords(record.length)}` : 'Show all of it', async () => {
       all.disabled = true;
       try {
-        const full = await ask(`api/logs/${record.id}`, { params: new URLSearchParams({ timestamp: record.timestamp }) });
+        const full = await askOfLine(`api/logs/${record.id}`, { params: new URLSearchParams({ timestamp: record.timestamp }) });
         box.replaceChildren(...makeDetail(full, { close }).childNodes);
         // The button that had the focus is gone.
         box.querySelector('.whole').focus({ preventScroll: true });

@@ -24,6 +24,19 @@ export async function ask(path, { params = '', signal, ms = 10_000 } = {}) {
   return body;
 }
 
+/** As `ask`, of a line that may have come live: the store has it a little later than the list. */
+export async function askOfLine(path, options = {}) {
+  const end = performance.now() + 5_000;
+  for (;;) {
+    try {
+      return await ask(path, options);
+    } catch (error) {
+      if (error.status !== 404 || performance.now() > end || options.signal?.aborted) throw error;
+    }
+    await new Promise((resolve) => { setTimeout(resolve, 300); });
+  }
+}
+
 let sheets = 0;
 
 /** A dialog over the page, a whole screen on a phone. Esc closes it, and the focus goes back to where it was. */

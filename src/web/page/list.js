@@ -36,7 +36,7 @@ export class List {
     root.addEventListener('click', (event) => this.clicked(event));
     document.addEventListener('selectionchange', () => this.selected());
     addEventListener('wt-view', () => this.schedule());
-    new ResizeObserver(() => { this.measure(); this.schedule(); }).observe(root);
+    new ResizeObserver(() => this.relayout()).observe(root);
   }
 
   /** What a row is high, and whether rows differ. */
@@ -50,6 +50,16 @@ export class List {
       this.heights.clear();
       for (const row of this.rows.values()) row.isMeasured = false;
     }
+  }
+
+  /**
+   * The window or the wrapping has changed. What is read is put right before anything else can happen:
+   * the scroll position of one layout says nothing about the heights of another.
+   */
+  relayout() {
+    this.measure();
+    this.hold();
+    this.render();
   }
 
   get rowHeight() { return this.heights.base; }
@@ -115,6 +125,7 @@ export class List {
       if (!this.mount(...range)) break;
     }
     this.hold();
+    this.stay();
     this.ask(...range);
     this.position();
   }
@@ -133,6 +144,11 @@ export class List {
       if (Math.abs(this.root.scrollTop - top) >= 1) this.root.scrollTop = top;
     }
     this.lastTop = this.root.scrollTop;
+  }
+
+  /** An anchor that the list's end keeps lower would move what is read as soon as there is more below. */
+  stay() {
+    if (!this.following && this.anchor && this.top(this.anchor.place) + this.anchor.offset - this.lastTop > 1) this.anchorHere();
   }
 
   /** The reader has moved the list, or it is to stay as it stands. */
