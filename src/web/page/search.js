@@ -116,7 +116,7 @@ export class Search {
 
   // ---- what the worker says ----
 
-  onSnapshot({ history, status }) {
+  onSnapshot({ history, status, end, missed }) {
     this.state = history ?? this.state;
     const { phase } = this.state;
     const words = progressWords(this.state);
@@ -133,6 +133,7 @@ export class Search {
       this.storeAway = status.storeOk === false;
       this.alarm();
     }
+    this.facets.came(end + missed);
     this.find.later();
     this.fetchMore();
   }
