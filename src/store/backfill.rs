@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep, timeout};
 
 use super::{Error, Reader, WriterStatus};
 use crate::live::{Backfill, BackfillError, Backfilled, Cursor};
@@ -12,6 +12,9 @@ use crate::query::Query;
 
 /// Longest wait for the writer to store what the ring has already forgotten.
 const WRITER_WITHIN: Duration = Duration::from_secs(10);
+/// Longest wait for a store that is away: after a restart viewers are back before it is.
+const BACK_WITHIN: Duration = Duration::from_secs(5);
+const ASK_AGAIN: Duration = Duration::from_millis(200);
 
 /// The store as the live view sees it; cheap to clone.
 #[derive(Debug, Clone)]
@@ -39,13 +42,7 @@ impl StoreBackfill {
         if writer.borrow().stored.covers(up_to) {
             return Ok(());
         }
-        if self
-            .reader
-            .last_ids()
-            .await
-            .map_err(|error| away(&error))?
-            .covers(up_to)
-        {
+        if self.last_ids().await?.covers(up_to) {
             return Ok(());
         }
         let wait = writer.wait_for(|status| status.stored.covers(up_to));
@@ -54,6 +51,18 @@ impl StoreBackfill {
             _ => Err(BackfillError::Store(format!(
                 "the writer did not come far enough in {WRITER_WITHIN:?}"
             ))),
+        }
+    }
+
+    /// What the store has of each node. Asks again while the store is away, but not for long.
+    async fn last_ids(&self) -> Result<Cursor, BackfillError> {
+        let end = Instant::now() + BACK_WITHIN;
+        loop {
+            match self.reader.last_ids().await {
+                Ok(ids) => return Ok(ids),
+                Err(error) if Instant::now() >= end => return Err(away(&error)),
+                Err(_) => sleep(ASK_AGAIN).await,
+            }
         }
     }
 
