@@ -73,6 +73,8 @@ static ASSETS: &[Asset] = assets! {
     "search.js": SCRIPT,
     "seats.js": SCRIPT,
     "status.js": SCRIPT,
+    "shared.js": SCRIPT,
+    "source.js": SCRIPT,
     "store.js": SCRIPT,
     "text.js": SCRIPT,
     "time.js": SCRIPT,

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { after, afterEach, before, beforeEach, test } from 'node:test';
 
 import { fake } from './fake.mjs';
-import { NAME, closeAll, figure, launch, messages, open, pause, state, until } from './harness.mjs';
+import { NAME, closeAll, figure, launch, messages, numbers, open, range, state, until, walk } from './harness.mjs';
 
 let browser;
 let daemon;
@@ -50,22 +50,21 @@ test('check 22: over plain HTTP copying works, and says so only when it has', as
   assert.deepEqual(offences, []);
 });
 
-test('check 22: eight tabs are all usable', async (t) => {
-  daemon.many(10);
-  const { page: first, context, offences } = await open(browser, { port: daemon.port });
-  const pages = [first];
-  for (let i = 1; i < 8; i += 1) {
+/** Opens tabs of one browser, each with a query of its own if there are any. */
+async function openTabs(context, count, query = () => '') {
+  const pages = [];
+  for (let i = 0; i < count; i += 1) {
     const page = await context.newPage();
     page.setDefaultTimeout(10_000);
-    await page.goto(`http://${NAME}:${daemon.port}/`, { timeout: 10_000 });
+    await page.goto(`http://${NAME}:${daemon.port}/${query(i)}`, { timeout: 10_000 });
     await page.waitForSelector('[data-state="live"]');
     pages.push(page);
   }
-  await pause(500);
-  const states = () => Promise.all(pages.map(state));
-  await until('the tabs agree', async () => (await states()).filter((name) => name === 'live').length === 4);
-  assert.deepEqual(await states(), ['tabs', 'tabs', 'tabs', 'tabs', 'live', 'live', 'live', 'live']);
-  assert.match(await first.locator('#state-word').textContent(), /too many tabs/);
+  return pages;
+}
+
+/** Every tab answers a search at once, whatever the others do. */
+async function searchInEach(t, pages) {
   for (const page of pages) {
     const took = await page.evaluate(async () => {
       const from = performance.now();
@@ -75,20 +74,98 @@ test('check 22: eight tabs are all usable', async (t) => {
     figure(t, 'search (limit 1,000)', took);
     assert.ok(took < 10_000, 'no request waits for another tab');
   }
-  // Whoever uses a tab has its live view, from where it stopped.
-  daemon.many(5);
-  await first.bringToFront();
-  await first.mouse.click(640, 300);
-  await until('the tab in use is live', async () => (await state(first)) === 'live');
-  await until('what came meanwhile is there', async () => (await messages(first)).some((message) => message.startsWith('line 15 ')));
-  await until('another one rests', async () => (await states()).filter((name) => name === 'live').length === 4);
+}
+
+const newestIs = (page, text) => until(text, async () => (await messages(page)).at(-1)?.startsWith(text));
+const statesOf = (pages) => Promise.all(pages.map(state));
+const lineNumbers = async (page) => (await messages(page)).map((message) => Number(message.split(' ')[1]));
+
+test('check 22: eight tabs share one stream, and all are live and usable', async (t) => {
+  daemon.many(10);
+  const { page: first, context, offences } = await open(browser, { port: daemon.port });
+  await newestIs(first, 'line 10 ');
+  daemon.many(10);
+  const pages = [first, ...await openTabs(context, 7)];
+  assert.equal(daemon.streams.size, 1);
+  assert.deepEqual(await statesOf(pages), Array(8).fill('live'));
+  for (const page of pages) await newestIs(page, 'line 20 ');
+  await searchInEach(t, pages);
+  daemon.many(10);
+  for (const page of pages) {
+    await newestIs(page, 'line 30 ');
+    assert.deepEqual(await lineNumbers(page), range(1, 31), 'each line once, the backlog too');
+  }
+
+  // A stream that is cut comes back for all; one tab that goes takes nothing from the others.
+  daemon.cut();
+  daemon.many(10);
+  for (const page of pages) await newestIs(page, 'line 40 ');
+  await first.close();
+  daemon.many(10);
+  for (const page of pages.slice(1)) {
+    await newestIs(page, 'line 50 ');
+    const lines = await lineNumbers(page);
+    assert.deepEqual(lines, range(lines[0], 51), 'each line once');
+  }
+  await until('streams have come together again', async () => { daemon.tick(); return daemon.streams.size === 1; }, 20_000);
+  daemon.many(10);
+  for (const page of pages.slice(1)) await newestIs(page, 'line 60 ');
   assert.deepEqual(offences, []);
 });
+
+test('check 22: a tab that comes back long after has what it missed, and shares a stream again', async () => {
+  daemon.many(10);
+  const { page, context, offences } = await open(browser, { port: daemon.port });
+  await newestIs(page, 'line 10 ');
+  const see = (isHidden) => page.evaluate((hidden) => dispatchEvent(new Event(hidden ? 'pagehide' : 'pageshow')), isHidden);
+  await see(true);
+  await page.waitForSelector('[data-state="hidden"]');
+  daemon.many(500);
+  const [other] = await openTabs(context, 1);
+  await newestIs(other, 'line 510 ');
+  await see(false);
+  await newestIs(page, 'line 510 ');
+  await until('they share one stream', async () => { daemon.tick(); return daemon.streams.size === 1; });
+  daemon.many(10);
+  for (const each of [page, other]) await newestIs(each, 'line 520 ');
+  await page.bringToFront();
+  await page.keyboard.press('Space');
+  assert.deepEqual(numbers(await walk(page)), range(1, 521));
+  assert.deepEqual(offences, []);
+});
+
+for (const [how, query, prepare] of [
+  ['with a search each', (i) => `?q=search${i}`, () => {}],
+  ['in a browser that cannot share', () => '', () => { delete globalThis.SharedWorker; }],
+]) {
+  test(`check 22: eight tabs ${how} are usable, those used last are live`, async (t) => {
+    daemon.many(10);
+    const { page: none, context, offences } = await open(browser, { port: daemon.port });
+    await none.close();
+    await context.addInitScript(prepare);
+    const pages = await openTabs(context, 8, query);
+    const [first] = pages;
+    const live = async () => (await statesOf(pages)).filter((name) => name === 'live').length;
+    await until('the tabs agree', async () => (await live()) === 4);
+    assert.deepEqual(await statesOf(pages), ['tabs', 'tabs', 'tabs', 'tabs', 'live', 'live', 'live', 'live']);
+    assert.match(await first.locator('#state-word').textContent(), /too many tabs/);
+    await searchInEach(t, pages);
+    // Whoever uses a tab has its live view, from where it stopped.
+    daemon.many(5);
+    await first.bringToFront();
+    await first.mouse.click(640, 300);
+    await until('the tab in use is live', async () => (await state(first)) === 'live');
+    await until('what came meanwhile is there', async () => (await messages(first)).some((message) => message.startsWith('line 15 ')));
+    await until('another one rests', async () => (await live()) === 4);
+    assert.deepEqual(offences, []);
+  });
+}
 
 test('check 22: a tab that nobody sees for 30 s lets its stream go and has it back when seen', async () => {
   daemon.many(3);
   const { page, offences } = await open(browser, { port: daemon.port });
   await page.waitForSelector('[data-state="live"]');
+  assert.equal(daemon.streams.size, 1);
   await page.clock.install();
   const see = (isHidden) => page.evaluate((hidden) => {
     Object.defineProperty(document, 'hidden', { configurable: true, value: hidden });

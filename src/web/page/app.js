@@ -22,10 +22,17 @@ const TITLE = 'Watchtower';
 
 const $ = (id) => document.getElementById(id);
 const scripts = globalThis.trustedTypes?.createPolicy('watchtower', {
-  createScriptURL: (url) => { if (url !== 'worker.js') throw new TypeError('no other script'); return url; },
+  createScriptURL: (url) => { if (!['worker.js', 'shared.js'].includes(url)) throw new TypeError('no other script'); return url; },
 });
-const worker = new Worker(scripts ? scripts.createScriptURL('worker.js') : 'worker.js', { type: 'module' });
-const tell = (type, more = {}) => worker.postMessage({ type, ...more });
+const script = (url) => (scripts ? scripts.createScriptURL(url) : url);
+const worker = new Worker(script('worker.js'), { type: 'module' });
+const tell = (type, more = {}, transfer = []) => worker.postMessage({ type, ...more }, transfer);
+if (globalThis.SharedWorker) {
+  // Tabs of one version of the page share their streams; a browser that cannot, has one for each tab.
+  const shared = new SharedWorker(script('shared.js'), { type: 'module', name: 'watchtower-1' });
+  shared.onerror = () => tell('share', { port: null });
+  tell('share', { port: shared.port }, [shared.port]);
+}
 
 let generation = 0;
 let status = { state: 'connecting' };

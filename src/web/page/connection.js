@@ -3,6 +3,8 @@
 // A browser closes an EventSource for good on any answer but 200 and does not say why. So a closed
 // stream is asked again with `probe=1`, which answers the reason, and opened again after a while.
 
+import { openSource } from './source.js';
+
 const TICK_TIMEOUT_MS = 15_000;
 const HELLO_TIMEOUT_MS = 3_000;
 const MAX_BACKOFF_MS = 30_000;
@@ -54,10 +56,11 @@ export class Connection {
     this.close();
     this.lastTick = null;
     this.errors = 0;
-    this.source = new EventSource(`api/logs/stream?${this.query()}`);
+    this.source = openSource(this.filter, this.cursor);
     for (const name of EVENTS) this.source.addEventListener(name, (event) => this.on(name, event));
     this.source.onopen = () => this.after('hello', HELLO_TIMEOUT_MS, () => this.set('buffered'));
     this.source.onerror = () => this.failed();
+    this.source.onrest = () => this.rest('tabs');
     this.watch();
   }
 

@@ -1,5 +1,8 @@
 // Browsers keep six connections for one host over plain HTTP, for all tabs together. So the tabs of a
-// browser agree: only the few that were used last hold a live stream, and the others rest.
+// browser agree: only the few that were used last hold a live stream, and the others rest. This is for
+// browsers that cannot share one stream among tabs.
+
+import { isShared } from './source.js';
 
 const MOST_LIVE = 4;
 const REPEAT_MS = 4_000;
@@ -14,7 +17,7 @@ export class Seats {
     this.channel = globalThis.BroadcastChannel ? new BroadcastChannel('watchtower') : null;
     if (!this.channel) return;
     this.channel.onmessage = ({ data }) => this.heard(data);
-    setInterval(() => { if (connection.isOpen) this.say(); }, REPEAT_MS);
+    setInterval(() => { if (connection.isOpen && !isShared()) this.say(); }, REPEAT_MS);
   }
 
   say() { this.channel?.postMessage({ id: this.id, used: this.used, live: this.connection.isOpen }); }
@@ -40,7 +43,7 @@ export class Seats {
 
   /** Rests when enough others were used later. */
   yield() {
-    if (!this.connection.isOpen) return;
+    if (!this.connection.isOpen || isShared()) return;
     const now = Date.now();
     for (const [id, other] of this.others) if (now - other.heard > EXPIRED_MS) this.others.delete(id);
     const later = [...this.others].filter(([id, { used }]) => used > this.used || (used === this.used && id > this.id));

@@ -6,6 +6,7 @@ import { look } from './look.js';
 import { History, isOwn, separateDays } from './history.js';
 import { Ring, isBad } from './ring.js';
 import { Seats } from './seats.js';
+import { isShared, share, touched } from './source.js';
 import { setZone } from './zone.js';
 
 const SNAPSHOT_MS = 50;
@@ -54,7 +55,7 @@ const connection = new Connection({
     touch();
   },
   status: touch,
-  live: () => seats.claim(),
+  live: () => { if (!isShared()) seats.claim(); },
 });
 const seats = new Seats(connection);
 
@@ -246,7 +247,15 @@ const commands = {
   retry() { connection.retryNow(); },
   rest() { connection.rest(); },
   wake() { connection.wake(); },
-  touched() { seats.touched(); },
+  touched() {
+    touched();
+    seats.touched();
+  },
+  share({ data }) {
+    const isOpen = connection.isOpen;
+    share(data.port);
+    if (isOpen) connection.retryNow();
+  },
 };
 
 onmessage = (event) => commands[event.data.type]?.(event);
