@@ -4,6 +4,7 @@
 pub mod api;
 pub mod app;
 pub mod auth;
+mod buffers;
 mod causes;
 pub mod cli;
 pub mod config;

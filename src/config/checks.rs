@@ -37,6 +37,7 @@ const MIN_RETENTION: Period = Period::secs(3_600);
 /// Times ahead are partitions, as those of the past are.
 const MAX_FUTURE: Period = MAX_RETENTION;
 const MAX_BATCH_ROWS: usize = 10_000_000;
+const MAX_INSERTS: usize = 16;
 /// A frame's row count, and the memory it takes to build one.
 const MAX_FRAME_ROWS: usize = 1 << 20;
 const MAX_FRAME: ByteSize = ByteSize::mib(256);
@@ -349,6 +350,7 @@ fn store_and_engine(config: &Config, found: &mut Found) {
     found.unless(store.batch_delay <= MAX_WAIT, "store.batch_delay", || {
         format!("is {}; write at most {MAX_WAIT}", store.batch_delay)
     });
+    found.number("store.inserts", store.inserts, 1, MAX_INSERTS);
     found.wait("store.insert_timeout", store.insert_timeout);
     found.at_least("engine.memory", config.engine.memory, MIN_ENGINE_MEMORY);
     let good = (MIN_RETENTION..=MAX_RETENTION).contains(&config.retention);

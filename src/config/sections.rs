@@ -377,6 +377,8 @@ pub struct Store {
     pub batch_bytes: ByteSize,
     /// or when its first record has waited this long.
     pub batch_delay: Period,
+    /// Inserts under way at once, 1 to 16. Each holds a batch in memory.
+    pub inserts: usize,
     /// Longest wait for one insert before it is tried again.
     pub insert_timeout: Period,
 }
@@ -391,6 +393,7 @@ impl Default for Store {
             batch_rows: 100_000,
             batch_bytes: ByteSize::mib(32),
             batch_delay: Period::millis(500),
+            inserts: 2,
             insert_timeout: Period::secs(60),
         }
     }

@@ -4,6 +4,8 @@ use std::fmt;
 
 use bytes::Bytes;
 
+use crate::buffers;
+
 const MAGIC: &[u8; 4] = b"WTFR";
 const VERSION: u16 = 1;
 /// Bytes of the fixed part of the header.
@@ -200,7 +202,7 @@ impl Frame {
         let num_records: u32 = accepted.iter().sum();
         assert!(num_records > 0, "a frame holds at least one record");
         let digests_bytes = seal.digests.len() * DIGEST_BYTES;
-        let mut bytes = Vec::with_capacity(HEADER_BYTES + digests_bytes + payload_bytes);
+        let mut bytes = buffers::empty(HEADER_BYTES + digests_bytes + payload_bytes);
         bytes.resize(HEADER_BYTES, 0);
         for digest in &seal.digests {
             bytes.extend_from_slice(digest);
@@ -240,7 +242,7 @@ impl Frame {
         bytes[60..64].copy_from_slice(&checksum.to_le_bytes());
         Frame {
             header,
-            bytes: bytes.into(),
+            bytes: buffers::share(bytes),
         }
     }
 

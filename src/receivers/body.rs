@@ -10,6 +10,7 @@ use http_body_util::BodyExt;
 use tokio::time::{Instant, timeout_at};
 
 use super::reply::Reject;
+use crate::buffers;
 use crate::intake::{Budget, Permit};
 
 /// What is read and thrown away of a body that is refused, so that the answer is not lost in a
@@ -100,14 +101,14 @@ pub(super) async fn read(
             first = Some(data);
             continue;
         }
-        bytes.reserve_exact(room.saturating_sub(bytes.len()));
+        buffers::grow(&mut bytes, room);
         if let Some(first) = first.take() {
             bytes.extend_from_slice(&first);
         }
         bytes.extend_from_slice(&data);
     }
     permit.received();
-    Ok((first.unwrap_or_else(|| bytes.into()), permit))
+    Ok((first.unwrap_or_else(|| buffers::share(bytes)), permit))
 }
 
 /// The room to make for a body of which `total` bytes are there: twice as much, so that it is seldom

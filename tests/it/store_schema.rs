@@ -18,7 +18,7 @@ async fn daemons_that_start_together_make_the_tables_once() {
     }
     let applied =
         "SELECT DISTINCT version FROM watchtower.schema_migrations ORDER BY version FORMAT CSV";
-    assert_eq!(query(&one, applied).await, "1\n2");
+    assert_eq!(query(&one, applied).await, "1\n2\n3");
 }
 
 #[tokio::test]
@@ -37,6 +37,7 @@ async fn table_has_the_columns_of_a_frame_and_what_keeps_data_safe() {
         "non_replicated_deduplication_window = 10000",
         "fsync_after_insert = 1",
         "fsync_part_directory = 1",
+        "min_bytes_for_wide_part = 268435456",
         "TTL toDateTime(timestamp) + toIntervalSecond(2592000)",
     ] {
         assert!(table.contains(part), "{part} in {table}");

@@ -333,7 +333,7 @@ impl Log {
         };
         self.cut = self.cut_back(number, len).err().map(|_| (number, len));
         let mut state = self.state();
-        state.retract(from);
+        state.retract(from, &self.unsynced);
         state.ledger.holds.remove(&number);
         if len <= HEADER_BYTES {
             state.segments.remove(&number);

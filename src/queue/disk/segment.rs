@@ -26,6 +26,7 @@ use std::io;
 use bytes::Bytes;
 
 use super::io::File;
+use crate::buffers;
 use crate::frame::{Frame, Header};
 
 pub(super) const HEADER_BYTES: u64 = 16;
@@ -200,7 +201,7 @@ pub(super) struct Reader {
 
 impl Reader {
     /// Bytes read at once.
-    const FRAMES_WINDOW: u64 = 1 << 20;
+    const FRAMES_WINDOW: u64 = 2 << 20;
     const HEADERS_WINDOW: u64 = 4 << 10;
 
     /// A reader of the file's first `len` bytes, or as many as there are.
@@ -314,10 +315,10 @@ impl Reader {
             Depth::Frames => Self::FRAMES_WINDOW,
         };
         let size = want.max(window).min(self.len - offset);
-        let mut buffer = vec![0; usize::try_from(size).map_err(io::Error::other)?];
+        let mut buffer = buffers::filled(usize::try_from(size).map_err(io::Error::other)?);
         let read = self.file.read_at(offset, &mut buffer)?;
         buffer.truncate(read);
-        self.window = buffer.into();
+        self.window = buffers::share(buffer);
         self.window_start = offset;
         inside(self).ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
     }

@@ -12,7 +12,7 @@ use crate::frame::Frame;
 use crate::queue::{Claim, ClaimLimits};
 
 /// Memory for frames that came lately, so that a writer that keeps up never reads from the disk.
-const CACHE_BYTES: u64 = 64 << 20;
+const CACHE_BYTES: u64 = 48 << 20;
 
 /// One segment file.
 #[derive(Debug, Default)]
@@ -134,23 +134,29 @@ impl State {
             });
             place.offset += bytes;
         }
+        // A writer that is behind by more than the cache reads from the disk, and what comes now is out
+        // of memory again before it gets there.
+        if self.unclaimed.bytes > self.cache_limit {
+            self.cache.clear();
+            self.cache_bytes = 0;
+        }
         segment.len = place.offset;
         if self.head_oldest.is_none() {
             self.head_oldest = frames.first().map(|frame| frame.header().sealed_at);
         }
-        while self.cache_bytes > self.cache_limit && self.pop_cached().is_some() {}
     }
 
-    /// Takes back what [`State::appended`] noted from `from` on, which no claim has.
-    pub(super) fn retract(&mut self, from: Position) {
-        let mut tally = Tally::default();
+    /// Takes back what [`State::appended`] noted from `from` on: these frames, which no claim has.
+    pub(super) fn retract(&mut self, from: Position, frames: &[Frame]) {
         while self.cache.back().is_some_and(|last| last.at >= from) {
             let Some(last) = self.cache.pop_back() else {
                 break;
             };
-            let bytes = last.frame.as_bytes().len() as u64;
-            self.cache_bytes -= bytes;
-            tally.count(last.frame.header(), bytes);
+            self.cache_bytes -= last.frame.as_bytes().len() as u64;
+        }
+        let mut tally = Tally::default();
+        for frame in frames {
+            tally.count(frame.header(), frame.as_bytes().len() as u64);
         }
         if let Some(segment) = self.segments.get_mut(&from.segment) {
             segment.len = from.offset;

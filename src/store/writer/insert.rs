@@ -1,7 +1,10 @@
 //! The two ways to insert frames.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use super::super::schema::Abilities;
 use super::super::{Client, Error};
 use crate::config;
 use crate::frame::{COLUMNS, Frame};
@@ -18,6 +21,14 @@ const SETTINGS: [(&str, &str); 5] = [
     ("max_partitions_per_insert_block", "0"),
 ];
 
+/// The text index is left to the merges, which a young part does not wait for long: to make it at the
+/// insert and then again at each merge is a third of all of ClickHouse's work. Until then the part's
+/// messages are read; they are few.
+const WITHOUT_WORDS: (&str, &str) = (
+    "exclude_materialize_skip_indexes_on_insert",
+    "message_words",
+);
+
 /// Inserts frames into the records table.
 #[derive(Debug, Clone)]
 pub(super) struct Insert {
@@ -25,6 +36,8 @@ pub(super) struct Insert {
     whole: String,
     missing: String,
     within: Duration,
+    /// Whether the server knows [`WITHOUT_WORDS`].
+    without_words: Arc<AtomicBool>,
 }
 
 impl Insert {
@@ -43,13 +56,20 @@ impl Insert {
                  FORMAT Native"
             ),
             within: config.insert_timeout.duration(),
+            without_words: Arc::default(),
         }
+    }
+
+    /// Takes note of the server's version.
+    pub(super) fn suit(&self, version: &str) {
+        let has_text_index = Abilities::of(version).text_index;
+        self.without_words.store(has_text_index, Ordering::Relaxed);
     }
 
     /// Inserts all frames, for the first time, under their token.
     pub(super) async fn whole(&self, token: &str, frames: &[Frame]) -> Result<(), Error> {
         let query_id = query_id(token);
-        let settings = with(&[
+        let settings = self.with(&[
             ("insert_deduplicate", "1"),
             ("insert_deduplication_token", token),
             ("query_id", &query_id),
@@ -69,7 +89,7 @@ impl Insert {
         let last = headers().map(|header| header.last_id).max().unwrap_or(0);
         let query_id = query_id(&crate::queue::token(frames));
         let (first, last) = (first.to_string(), last.to_string());
-        let settings = with(&[
+        let settings = self.with(&[
             ("insert_deduplicate", "0"),
             ("query_id", &query_id),
             ("param_first", &first),
@@ -80,13 +100,20 @@ impl Insert {
             .insert(&self.missing, &settings, pieces, self.within)
             .await
     }
+
+    fn with<'a>(&self, more: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
+        let without_words = self.without_words.load(Ordering::Relaxed);
+        let version = without_words.then_some(&WITHOUT_WORDS);
+        SETTINGS
+            .iter()
+            .chain(version)
+            .chain(more)
+            .copied()
+            .collect()
+    }
 }
 
 /// The name under which ClickHouse runs an insert of these frames; it runs no two of one name.
 fn query_id(token: &str) -> String {
     format!("watchtower-{token}")
-}
-
-fn with<'a>(more: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
-    SETTINGS.iter().chain(more).copied().collect()
 }

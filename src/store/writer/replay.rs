@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::{Interval, MissedTickBehavior};
 use tracing::{info, warn};
 
-use super::{Writer, is_bad};
+use super::lane::{Lane, is_bad};
 use crate::queue::Error;
 use crate::queue::dead::{DeadLetters, Reason};
 
@@ -18,10 +18,13 @@ pub(super) fn interval() -> Interval {
     interval
 }
 
-impl Writer {
+impl Lane {
     /// Inserts the letters that are wanted, those of their rows that are not there yet. One that is
     /// refused again stays, with the new words; one that fails for another reason is tried again.
-    pub(super) async fn replay(&mut self) {
+    pub(super) async fn replay(&self) {
+        let Ok(_alone) = self.replaying.try_lock() else {
+            return;
+        };
         let names = on_disk(&self.dead, DeadLetters::asked).await;
         for name in names.unwrap_or_default() {
             if let Err(error) = self.replay_one(name.clone()).await {
@@ -30,7 +33,7 @@ impl Writer {
         }
     }
 
-    async fn replay_one(&mut self, name: String) -> Result<(), Error> {
+    async fn replay_one(&self, name: String) -> Result<(), Error> {
         let of = name.clone();
         let Some(frame) = on_disk(&self.dead, move |dead| dead.read(&of)).await? else {
             return on_disk(&self.dead, move |dead| dead.forget_replay(&name)).await;

@@ -28,7 +28,7 @@ pub struct WriterStatus {
     pub last_took: Duration,
     /// From the sealing of the last insert's oldest frame to its being stored.
     pub lag: Duration,
-    /// The last id of each node that was stored.
+    /// The last id of each node up to which everything is stored.
     pub stored: Cursor,
 }
 
@@ -47,13 +47,11 @@ impl WriterStatus {
         self.last_took = took;
         let lag = oldest.map_or(0, |oldest| now.saturating_sub(oldest));
         self.lag = Duration::from_millis(u64::try_from(lag).unwrap_or(0));
-        self.pass(frames);
     }
 
     pub(super) fn add_buried(&mut self, frame: &Frame) {
         add(&mut self.buried_records, std::slice::from_ref(frame));
         self.error = None;
-        self.pass(std::slice::from_ref(frame));
     }
 
     /// Notes an error, and says whether it is another than before.
@@ -69,10 +67,10 @@ impl WriterStatus {
         self.error = None;
     }
 
-    /// Nobody waits any more for what was buried either.
-    fn pass(&mut self, frames: &[Frame]) {
-        for frame in frames {
-            self.stored.advance(frame.header().last_id);
+    /// All of these are stored or buried, and all of their nodes before them.
+    pub(super) fn pass(&mut self, last_ids: &[u64]) {
+        for id in last_ids {
+            self.stored.advance(*id);
         }
     }
 }
