@@ -8,7 +8,8 @@ import { listen } from './keys.js';
 import { List } from './list.js';
 import { firstSteps, signIn } from './panels.js';
 import { Search } from './search.js';
-import { iso } from './time.js';
+import { openSettings, set, settings } from './settings.js';
+import { iso, setHours } from './time.js';
 import { TIME_STYLES, change, marker, patternFor, view } from './view.js';
 import * as words from './words.js';
 import { getZone } from './zone.js';
@@ -18,7 +19,10 @@ const HIDDEN_MS = 30_000;
 const EMPTY_MS = 400;
 /** One sentence about new lines in so long. */
 const TELL_MS = 10_000;
+/** One sentence about errors in so long, where it is asked for. */
+const ALOUD_MS = 5_000;
 const TITLE = 'Watchtower';
+const wide = matchMedia('(min-width: 1280px)');
 
 const $ = (id) => document.getElementById(id);
 const scripts = globalThis.trustedTypes?.createPolicy('watchtower', {
@@ -42,6 +46,8 @@ let meta = null;
 let panel = '';
 let announced = '';
 let toldAt = -Infinity;
+let errors = { count: 0 };
+let erredAt = -Infinity;
 let wantsDetail = null;
 let isResetting = false;
 
@@ -67,6 +73,7 @@ const search = new Search({
   actions: () => [
     ['Space', list.following ? 'Pause' : 'Follow', toggleFollow], ['w', 'Wrap lines', toggleWrap], ['t', 'Time style', nextTimeStyle],
     ['m', 'Mark a text', markText], ['?', 'Keys', showKeys], ['', 'Theme', nextTheme],
+    ['', 'Settings', openSettings],
   ],
 });
 
@@ -95,6 +102,7 @@ const messages = {
     if (snapshot.environments) change({ showEnvironment: snapshot.environments.length > 1 });
     fresh = snapshot.fresh;
     tellFresh();
+    tellErrors(snapshot.bad);
     status = snapshot.status;
     helloSince = status.hello ? helloSince ?? performance.now() : null;
     if (status.hello || status.state === 'past') $('list').classList.remove('stale');
@@ -118,11 +126,40 @@ const lineOf = (record) => `${iso(record.timestamp)} ${words.CODES[record.level]
 
 function openDetail(record, { key, place }) {
   search.opened(record);
-  if (!list.isPhone) return list.openAt(key, place, makeDetail(record, { close: () => list.close() }));
+  const links = meta?.meta.links;
+  if (!list.isPhone) {
+    const isBeside = wide.matches && settings.detail === 'beside';
+    const pin = wide.matches && (() => {
+      list.close({ isReplaced: !isBeside });
+      set('detail', isBeside ? 'under' : 'beside');
+      openDetail(record, { key, place });
+    });
+    return list.openAt(key, place, makeDetail(record, { close: () => list.close(), pin, links }), isBeside ? $('side') : null);
+  }
   // On a phone it has the screen for itself.
   list.pause();
-  const sheet = openSheet('Line', { closed: () => search.closed() }, makeDetail(record, { close: () => sheet.close() }));
+  const sheet = openSheet('Line', { closed: () => search.closed() }, makeDetail(record, { close: () => sheet.close(), links }));
   return sheet;
+}
+
+/** Puts the settings into force. */
+function applySettings() {
+  const { density, tint, listJson, hours, aloud } = settings;
+  Object.assign(document.documentElement.dataset, { density, tint });
+  setHours(hours);
+  if (view.listJson !== listJson || view.hours !== hours) change({ listJson, hours });
+  tell('aloud', { on: aloud === 'on' });
+  list.relayout();
+}
+
+/** Says what errors came, for those who asked for it. */
+function tellErrors(bad) {
+  if (bad) errors = { ...bad, count: errors.count + bad.count };
+  const now = performance.now();
+  if (errors.count === 0 || now - erredAt < ALOUD_MS) return;
+  erredAt = now;
+  $('announce').textContent = words.errorWords(errors);
+  errors = { count: 0 };
 }
 
 /** Says how much is new, for those who do not see the bar: not more often than somebody can listen to. */
@@ -324,9 +361,13 @@ addEventListener('pageshow', () => tell('wake'));
 setInterval(() => {
   if (status.retryAt || status.state === 'quiet') showStatus();
   if (view.timeStyle === 'age' && !document.hidden) change({});
+  tellErrors(null);
 }, 1000);
+addEventListener('wt-settings', applySettings);
+wide.addEventListener('change', () => { if (list.open?.side) list.close(); });
 
 showColumns($('columns'));
+applySettings();
 setTheme(localStorage.getItem('watchtower.theme') ?? 'system');
 if (localStorage.getItem('watchtower.wrap') && !search.place.get('wrap')) setWrap(true);
 openStream();

@@ -4,8 +4,10 @@ import { copyButton } from './copy.js';
 import { askOfLine, button, element } from './dom.js';
 import { frozenLink } from './place.js';
 import { pretty } from './pretty.js';
+import { set, settings } from './settings.js';
 import { show, withoutEscapes } from './text.js';
 import { age, iso } from './time.js';
+import { showTree } from './tree.js';
 import { entry, map } from './values.js';
 import { change, view } from './view.js';
 import { count, late, wholeWords } from './words.js';
@@ -22,9 +24,6 @@ export function asSendable(record) {
   const { id, received_at, receiver, length, truncated, level, severity_number, ...sent } = record;
   return JSON.stringify(severity_number ? { severity_number, ...sent } : { level, ...sent }, null, 2);
 }
-
-const prettyName = 'watchtower.pretty';
-const wantsPretty = () => localStorage.getItem(prettyName) !== '0';
 
 /** Long texts take time to lay out: no more than a piece with a frame, and only what is in view. */
 function showLong(box, text) {
@@ -49,14 +48,15 @@ function message(record, actions) {
   box.tabIndex = 0;
   const text = (record.message ?? '').replaceAll('\r\n', '\n');
   const tree = pretty(withoutEscapes(text));
-  const fill = () => showLong(box, tree !== null && wantsPretty() ? tree : text);
+  const isTree = () => tree !== null && settings.detailJson === 'pretty';
+  const fill = () => (isTree() ? showTree(box, tree) : showLong(box, text));
   if (tree !== null) {
     const toggle = button('', () => {
-      localStorage.setItem(prettyName, wantsPretty() ? '0' : '1');
+      set('detailJson', isTree() ? 'sent' : 'pretty');
       name();
       fill();
     });
-    const name = () => { toggle.textContent = wantsPretty() ? 'As sent' : 'Pretty'; };
+    const name = () => { toggle.textContent = isTree() ? 'As sent' : 'As a tree'; };
     name();
     actions.append(toggle);
   }
@@ -102,8 +102,23 @@ function notes(record) {
     .map(([name, value]) => element('p', 'note', `${name.slice('watchtower.'.length).replaceAll('_', ' ')}: ${value}`));
 }
 
-/** Makes the element that shows a record; `close` is called to close it. */
-export function makeDetail(record, { close }) {
+/** Links to other programs, by templates of the configuration, for what a record has all fields of. */
+function linksOf(record, templates) {
+  return Object.entries(templates ?? {}).flatMap(([name, template]) => {
+    const known = [...template.matchAll(/\{(\w+)\}/g)].every(([, field]) => record[field]);
+    const target = template.replace(/\{(\w+)\}/g, (_, field) => encodeURIComponent(record[field]));
+    if (!known || !URL.canParse(target) || !/^https?:$/.test(new URL(target).protocol)) return [];
+    const link = element('a', 'out-link');
+    show(link, `Open ${name} ↗`);
+    return [Object.assign(link, { href: target, target: '_blank', rel: 'noopener noreferrer', title: target })];
+  });
+}
+
+/**
+ * Makes the element that shows a record; `close` is called to close it, and `pin`, where there is room
+ * for it, to have it beside the list or under its row.
+ */
+export function makeDetail(record, { close, pin, links }) {
   const box = element('div', 'detail');
   const actions = element('div', 'actions');
   const whole = message(record, actions);
@@ -113,6 +128,13 @@ export function makeDetail(record, { close }) {
     copyButton('Copy link', () => frozenLink(record), whole),
     button('Context', () => around(record)),
     ...(record.trace_id ? [button('Same trace', () => sameTrace(record))] : []));
+  actions.append(...linksOf(record, links));
+  if (pin) {
+    const made = button('Beside', pin);
+    made.title = 'Show open lines beside the list';
+    made.setAttribute('aria-pressed', String(settings.detail === 'beside'));
+    actions.append(made);
+  }
   actions.append(button('Close', close));
   const rest = [];
   if (record.truncated) {
@@ -122,7 +144,7 @@ export function makeDetail(record, { close }) {
       all.disabled = true;
       try {
         const full = await askOfLine(`api/logs/${record.id}`, { params: new URLSearchParams({ timestamp: record.timestamp }) });
-        box.replaceChildren(...makeDetail(full, { close }).childNodes);
+        box.replaceChildren(...makeDetail(full, { close, pin, links }).childNodes);
         // The button that had the focus is gone.
         box.querySelector('.whole').focus({ preventScroll: true });
       } catch (error) {

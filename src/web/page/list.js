@@ -238,7 +238,7 @@ export class List {
       row.classList.toggle('focused', this.focused?.key === key);
       row.classList.toggle('open', this.open?.key === key);
     }
-    if (this.open) {
+    if (this.open && !this.open.side) {
       const height = this.rows.get(this.open.key)?.height ?? this.heights.get(this.open.place) - this.open.height;
       this.open.element.style.transform = `translateY(${this.top(this.open.place) + height}px)`;
     }
@@ -358,6 +358,7 @@ export class List {
     const item = this.snapshot.rows[place - this.snapshot.start];
     if (item) this.focus(item, place);
     else this.goTo(null, place);
+    if (item && this.open?.side) this.handlers.open(item.key, place);
     const isAtEdge = this.isReversed ? step < 0 && place === this.snapshot.first : step > 0 && place === last;
     if (isAtEdge && this.snapshot.missed > 0) this.handlers.readOn();
   }
@@ -399,11 +400,19 @@ export class List {
     else this.handlers.open(this.focused.key, this.focused.place);
   }
 
-  /** Shows an element under a row. */
-  openAt(key, place, element) {
-    this.close();
+  /** Shows an element under a row, or in a pane beside the list. */
+  openAt(key, place, element, side = null) {
+    this.close({ isReplaced: true });
     this.pause();
-    this.open = { key, place, element, height: 0 };
+    this.open = { key, place, element, height: 0, side };
+    if (side) {
+      side.replaceChildren(element);
+      side.hidden = false;
+      side.parentElement.classList.add('with-side');
+      this.relayout();
+      this.reveal(place);
+      return;
+    }
     element.setAttribute('role', 'listitem');
     element.setAttribute('aria-label', 'The line opened');
     this.sizer.append(element);
@@ -421,13 +430,20 @@ export class List {
     if (bottom > this.root.scrollTop + this.viewHeight) this.scrollTo(bottom - this.viewHeight);
   }
 
-  close() {
+  close({ isReplaced = false } = {}) {
     if (!this.open) return false;
-    const { key, place, element, observer, height } = this.open;
-    observer.disconnect();
+    const { key, place, element, observer, height, side } = this.open;
+    observer?.disconnect();
+    const hadFocus = element.contains(document.activeElement);
     element.remove();
+    if (hadFocus) this.root.focus({ preventScroll: true });
     this.open = null;
-    this.handlers.closed();
+    if (side && !isReplaced) {
+      side.hidden = true;
+      side.parentElement.classList.remove('with-side');
+      this.relayout();
+    }
+    if (!isReplaced) this.handlers.closed();
     if (!this.rows.has(key)) this.heights.set(place, Math.max(this.rowHeight, this.heights.get(place) - height));
     this.schedule();
     return true;

@@ -1,5 +1,6 @@
 // One row of the list. Elements are used again for other items, so a row is filled, never made anew.
 
+import { pretty } from './pretty.js';
 import { firstLine, show } from './text.js';
 import { age, clock, day, delta, iso } from './time.js';
 import { view } from './view.js';
@@ -57,7 +58,8 @@ function fillRecord(row, item, above) {
   time.title = `${iso(item.timestamp)} · ${age(item.timestamp)}`;
   show(service, item.service ?? '');
   service.style.setProperty('--hue', hue(item.service ?? ''));
-  const { line, more: others } = item.expanded ? { line: item.message, more: 0 } : firstLine(item.message);
+  const tree = view.listJson === 'pretty' ? pretty(item.message) : null;
+  const { line, more: others } = item.expanded ? { line: tree ?? item.message, more: 0 } : firstLine(item.message);
   show(message, line, { colours: true, found: true, links: item.expanded });
   const shown = [code, time, service];
   if (view.showEnvironment && item.environment) {
@@ -70,7 +72,7 @@ function fillRecord(row, item, above) {
     shown.push(column);
   }
   shown.push(message);
-  const label = moreLabel(item, others);
+  const label = moreLabel(item, tree === null ? others : tree.split('\n').length - 1);
   more.textContent = label;
   if (label) shown.push(more);
   if (Math.abs(item.late ?? 0) > LATE_S) {

@@ -3,6 +3,9 @@
 import { getZone } from './zone.js';
 
 const formatters = new Map();
+let hours = '24';
+/** A clock of 24 hours, or of 12. */
+export const setHours = (n) => { hours = n; };
 
 export { getZone as zoneName };
 export const milliseconds = (timestamp) => Number(timestamp.slice(0, -6) || '0');
@@ -19,7 +22,7 @@ const DAY = { weekday: 'long', year: 'numeric', month: 'long', day: 'numeric' };
 const PARTS = { year: 'numeric', month: '2-digit', day: '2-digit', hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23', timeZoneName: 'longOffset' };
 
 /** `HH:mm:ss.SSS` */
-export const clock = (timestamp) => formatter('clock', CLOCK).format(milliseconds(timestamp));
+export const clock = (timestamp) => formatter(`clock${hours}`, hours === '12' ? { ...CLOCK, hourCycle: 'h12' } : CLOCK).format(milliseconds(timestamp));
 /** The day in words. */
 export const day = (ms) => formatter('day', DAY).format(ms);
 

@@ -19,6 +19,8 @@ export const view = {
   pinned: null,
   /** Terminal escapes as characters instead of colours. */
   asSent: false,
+  /** JSON of an expanded row on many lines, or as it was sent. */
+  listJson: 'sent',
 };
 
 export function change(more) {

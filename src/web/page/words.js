@@ -23,6 +23,11 @@ export function freshWords(fresh) {
   return `${count(fresh.count)} new${errors}`;
 }
 
+/** "Error of api: disk full, and 3 more" */
+export function errorWords({ count: n, service, message }) {
+  return `Error${service ? ` of ${service}` : ''}: ${message}${n > 1 ? `, and ${count(n - 1)} more` : ''}`;
+}
+
 export const pausedWords = (fresh) => `Paused · ${freshWords(fresh)}`;
 
 export function skippedWords(item) {

@@ -1,6 +1,7 @@
 // The worker: owns the connection, reads the stream, keeps the ring, and posts the page at most 20
 // snapshots a second, each with no more rows than the page can show.
 
+import { withoutEscapes } from './ansi.js';
 import { Connection } from './connection.js';
 import { look } from './look.js';
 import { History, isOwn, separateDays } from './history.js';
@@ -28,6 +29,9 @@ let timer = null;
 let dirty = false;
 let filter = '';
 let hasRecords = false;
+/** The errors since the last snapshot, where they are read aloud. */
+let bad = null;
+let isAloud = false;
 let openedAt = 0;
 const past = new History(touch);
 
@@ -39,6 +43,9 @@ const connection = new Connection({
       hasRecords = true;
       remember('service', record.service);
       remember('environment', record.environment);
+      if (isAloud && isBad(record.level) && !(record.received_at < openedAt)) {
+        bad = { count: (bad?.count ?? 0) + 1, service: record.service, message: withoutEscapes(record.message ?? '').slice(0, 200) };
+      }
       // What was there before the page is not new, also where a linked line is read.
       if (frozen && !isCounted && !(record.received_at < openedAt)) count(1, isBad(record.level) ? 1 : 0);
     }
@@ -91,6 +98,8 @@ function flush() {
     message.environments = [...names.environment].sort();
     names.changed = false;
   }
+  if (bad) message.bad = bad;
+  bad = null;
   postMessage(message);
 }
 
@@ -244,6 +253,7 @@ const commands = {
     separateDays(ring);
     touch();
   },
+  aloud({ data }) { isAloud = data.on; },
   retry() { connection.retryNow(); },
   rest() { connection.rest(); },
   wake() { connection.wake(); },
