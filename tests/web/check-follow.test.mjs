@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { after, afterEach, before, beforeEach, test } from 'node:test';
 
 import { fake } from './fake.mjs';
-import { closeAll, figure, launch, messages, numbers, open, pause, range, rows, until, walk } from './harness.mjs';
+import { closeAll, launch, messages, numbers, open, pause, range, rows, until, walk, within } from './harness.mjs';
 
 let browser;
 let daemon;
@@ -32,7 +32,7 @@ test('check 4: a turn of the wheel pauses at 10,000 lines/s, what is read stands
   });
   await page.mouse.wheel(0, -200);
   await page.waitForSelector('#paused:not([hidden])');
-  figure(t, 'wheel to paused', await page.evaluate(() => pausedAt - wheeledAt));
+  within(t, 'wheel to paused', await page.evaluate(() => pausedAt - wheeledAt), 100);
   await pause(400);
   const read = (await rows(page)).find((row) => row.top > 300);
   for (let i = 0; i < 10; i += 1) {

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 
 import { fake } from './fake.mjs';
-import { closeAll, figure, launch, messages, open, pause, quantile, until } from './harness.mjs';
+import { closeAll, figure, launch, messages, open, pause, quantile, until, within } from './harness.mjs';
 
 let browser;
 let daemon;
@@ -44,11 +44,10 @@ test('check 1: 10,000 lines/s for 30 s, following', async (t) => {
   await until('the newest line is in view', async () => (await messages(page)).at(-1) === 'the last line', 20_000);
   const { tasks, frames, ages } = await page.evaluate(() => seen);
   figure(t, 'lines sent', sent, '');
-  figure(t, 'longest task of the main thread (limit 200)', Math.max(0, ...tasks));
-  figure(t, 'p99 frame gap (limit 50)', quantile(frames, 0.99));
+  within(t, 'longest task of the main thread', Math.max(0, ...tasks), 200);
+  within(t, 'p99 frame gap', quantile(frames, 0.99), 50);
   figure(t, 'age of the newest line, p50', quantile(ages, 0.5));
-  figure(t, 'age of the newest line, p99 (limit 500)', quantile(ages, 0.99));
-  assert.ok(Math.max(0, ...tasks) < 2_000 && quantile(ages, 0.5) < 5_000, 'not even ten times the limits');
+  within(t, 'age of the newest line, p99', quantile(ages, 0.99), 500);
   assert.ok(await page.locator('.row').count() <= 200);
   assert.deepEqual(offences, []);
 });
@@ -75,9 +74,8 @@ test('check 2: typing answers at 10,000 lines/s', async (t) => {
   const durations = await page.evaluate(() => events);
   // Events shorter than 16 ms are not reported: so quantiles are over all that were typed.
   const all = [...durations, ...Array(Math.max(0, 3 * 3 * text.length - durations.length)).fill(8)];
-  figure(t, 'event to next paint, p95 (limit 100)', quantile(all, 0.95));
-  figure(t, 'worst (limit 200)', Math.max(...all));
-  assert.ok(Math.max(...all) < 2_000, 'not even ten times the limit');
+  within(t, 'event to next paint, p95', quantile(all, 0.95), 100);
+  within(t, 'event to next paint, worst', Math.max(...all), 200);
   assert.deepEqual(offences, []);
 });
 

@@ -3,7 +3,9 @@
 //   WATCHTOWER_URL         the web port of a running daemon that holds no logs and asks for no token
 //   WATCHTOWER_PLAYWRIGHT  a folder with node_modules/playwright-core, if it is not beside this file
 //   WATCHTOWER_CHROMIUM    the browser, /usr/bin/chromium by default
+//   WATCHTOWER_LIMITS      exact: times have to keep the limits, also on a machine that is busy
 
+import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
 import net from 'node:net';
 import path from 'node:path';
@@ -163,5 +165,15 @@ export const pause = (ms) => new Promise((resolve) => { setTimeout(resolve, ms);
 /** The value below which so many of the values lie. */
 export const quantile = (values, part) => [...values].sort((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * part))];
 
-/** Figures belong to the report; no test fails on a time of a machine that does other things too. */
+/** A figure for the report. */
 export const figure = (t, name, value, unit = 'ms') => t.diagnostic(`${name}: ${Math.round(value * 10) / 10} ${unit}`);
+
+/**
+ * A figure with the limit of the specification. A machine that does other things too may take a few times as
+ * long; with WATCHTOWER_LIMITS=exact nothing may.
+ */
+export function within(t, name, value, limit, unit = 'ms') {
+  figure(t, `${name} (limit ${limit})`, value, unit);
+  const patience = process.env.WATCHTOWER_LIMITS === 'exact' ? 1 : 5;
+  assert.ok(value <= limit * patience, `${name}: ${value} ${unit}, of ${limit}`);
+}
