@@ -160,6 +160,27 @@ for (const [how, query, prepare] of [
   });
 }
 
+test('check 22: what is selected over several rows is copied as lines, in the order of the list', async () => {
+  daemon.many(300);
+  const { page, offences } = await open(browser, { port: daemon.port });
+  await newestIs(page, 'line 300 ');
+  // Scrolled, so that the rows of the document stand in another order than those of the list.
+  await page.keyboard.press('PageUp');
+  daemon.many(10);
+  await until('rows of the place', async () => (await lineNumbers(page)).includes(275));
+  await page.evaluate(() => {
+    const text = (n) => [...document.querySelectorAll('.row:not([hidden]) .message')].find((message) => message.textContent.startsWith(`line ${n} `)).firstChild;
+    getSelection().setBaseAndExtent(text(278), 3, text(272), 2);
+    document.getElementById('list').focus();
+  });
+  await page.keyboard.press('Control+c');
+  await page.keyboard.press('/');
+  await page.keyboard.press('Control+v');
+  const lines = (await page.inputValue('#text')).split('\n');
+  assert.deepEqual(lines.map((line) => Number(/ [A-Z]{3} service-\d+ line (\d+) /.exec(line)?.[1])), range(272, 279));
+  assert.deepEqual(offences, []);
+});
+
 test('check 22: a tab that nobody sees for 30 s lets its stream go and has it back when seen', async () => {
   daemon.many(3);
   const { page, offences } = await open(browser, { port: daemon.port });
