@@ -373,11 +373,11 @@ pub struct Store {
     pub database: String,
     /// A batch is inserted when it has this many records,
     pub batch_rows: usize,
-    /// or this many bytes,
+    /// or this many bytes, which all inserts under way share,
     pub batch_bytes: ByteSize,
     /// or when its first record has waited this long.
     pub batch_delay: Period,
-    /// Inserts under way at once, 1 to 16. Each holds a batch in memory.
+    /// Inserts under way at once, 1 to 16.
     pub inserts: usize,
     /// Longest wait for one insert before it is tried again.
     pub insert_timeout: Period,
@@ -390,8 +390,8 @@ impl Default for Store {
             user: "default".to_owned(),
             password: Secret::default(),
             database: "watchtower".to_owned(),
-            batch_rows: 100_000,
-            batch_bytes: ByteSize::mib(32),
+            batch_rows: 200_000,
+            batch_bytes: ByteSize::mib(64),
             batch_delay: Period::millis(500),
             inserts: 2,
             insert_timeout: Period::secs(60),

@@ -85,7 +85,7 @@ pub(super) async fn read(
         }
         // Most bodies come in one piece, which is then used where it lies.
         let in_one_piece = first.is_none() && bytes.is_empty();
-        let room = if in_one_piece || total <= bytes.capacity() {
+        let room = if in_one_piece || total <= permit.bytes() {
             total
         } else {
             room(total, expected.unwrap_or(limit))

@@ -43,6 +43,7 @@ use crate::queue::{Claim, ClaimLimits, Error, Queue};
 pub struct Writer {
     queue: Queue,
     lane: Lane,
+    /// The bytes are those of all inserts under way, since they are memory of ours.
     limits: ClaimLimits,
     /// Inserts that may be under way.
     lanes: usize,
@@ -81,28 +82,32 @@ impl Writer {
         let mut backoff = Backoff::default();
         let mut replays = replay::interval();
         let mut under_way = JoinSet::new();
+        let mut held = 0;
         // Kept while other things happen: asked anew, a queue might take its oldest frame for new.
         let mut claiming = None;
         loop {
-            if claiming.is_none() && under_way.len() < self.lanes {
-                claiming = Some(Box::pin(claim(
-                    self.queue.clone(),
-                    self.stretched(),
-                    draining,
-                )));
+            if claiming.is_none()
+                && under_way.len() < self.lanes
+                && let Some(limits) = self.limits(held)
+            {
+                claiming = Some(Box::pin(claim(self.queue.clone(), limits, draining)));
             }
             let claim = tokio::select! {
                 biased;
                 Some(ended) = under_way.join_next() => {
-                    if let Err(panic) = ended.map_err(tokio::task::JoinError::into_panic) {
-                        std::panic::resume_unwind(panic);
+                    match ended.map_err(tokio::task::JoinError::into_panic) {
+                        Ok(bytes) => held -= bytes,
+                        Err(panic) => std::panic::resume_unwind(panic),
                     }
                     continue;
                 }
                 claim = OptionFuture::from(claiming.as_mut()), if claiming.is_some() => claim,
                 _ = replays.tick(), if !draining => {
                     let lane = self.lane.clone();
-                    under_way.spawn(async move { lane.replay().await });
+                    under_way.spawn(async move {
+                        lane.replay().await;
+                        0
+                    });
                     continue;
                 }
                 () = &mut shutdown, if !draining => {
@@ -116,7 +121,13 @@ impl Writer {
                 Some(Ok(Some(claim))) => {
                     backoff = Backoff::default();
                     let (lane, place) = (self.lane.clone(), self.lane.take_place());
-                    under_way.spawn(async move { lane.store(claim, place).await });
+                    let frames = claim.frames.iter();
+                    let bytes: usize = frames.map(|frame| frame.as_bytes().len()).sum();
+                    held += bytes;
+                    under_way.spawn(async move {
+                        lane.store(claim, place).await;
+                        bytes
+                    });
                 }
                 None | Some(Ok(None) | Err(Error::Closed)) => break,
                 Some(Err(error)) => {
@@ -128,14 +139,16 @@ impl Writer {
         under_way.join_all().await;
     }
 
-    fn stretched(&self) -> ClaimLimits {
+    /// Limits of the next claim while others hold so many bytes; none while they leave too little room
+    /// for one that is worth an insert.
+    fn limits(&self, held: usize) -> Option<ClaimLimits> {
+        let left = self.limits.bytes.saturating_sub(held);
         let stretch = self.lane.stretch();
-        ClaimLimits {
+        (left >= self.limits.bytes / 4).then(|| ClaimLimits {
             rows: self.limits.rows * stretch as usize,
-            // Bytes are memory of ours, rows and time are not.
-            bytes: self.limits.bytes,
+            bytes: left,
             delay: self.limits.delay * stretch,
-        }
+        })
     }
 }
 
