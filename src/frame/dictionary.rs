@@ -128,7 +128,7 @@ fn text_of(encoded: &[u8], entry: Entry) -> &[u8] {
 }
 
 /// Whether two strings are equal. Keys are short: calling the general comparison took as long as all
-/// the rest of a record (`benches/frame.rs`, 2 cores, records with seven attributes).
+/// the rest of a record (`benches/pipeline.rs`, 2 cores, records with seven attributes).
 fn same(one: &[u8], other: &[u8]) -> bool {
     if one.len() != other.len() {
         return false;
