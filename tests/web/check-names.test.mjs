@@ -55,8 +55,7 @@ async function openTabs(context, count, query = () => '') {
   const pages = [];
   for (let i = 0; i < count; i += 1) {
     const page = await context.newPage();
-    page.setDefaultTimeout(10_000);
-    await page.goto(`http://${NAME}:${daemon.port}/${query(i)}`, { timeout: 10_000 });
+    await page.goto(`http://${NAME}:${daemon.port}/${query(i)}`);
     await page.waitForSelector('[data-state="live"]');
     pages.push(page);
   }
@@ -130,6 +129,16 @@ test('check 22: a tab that comes back long after has what it missed, and shares 
   await page.bringToFront();
   await page.keyboard.press('Space');
   assert.deepEqual(numbers(await walk(page)), range(1, 521));
+  assert.deepEqual(offences, []);
+});
+
+test('check 22: where the shared worker does not answer, a tab has a stream of its own', async () => {
+  daemon.many(3);
+  const { page: none, context, offences } = await open(browser, { port: daemon.port });
+  await none.close();
+  await context.addInitScript(() => { globalThis.SharedWorker = class { constructor() { this.port = new MessageChannel().port1; } }; });
+  const [page] = await openTabs(context, 1);
+  await newestIs(page, 'line 3 ');
   assert.deepEqual(offences, []);
 });
 
