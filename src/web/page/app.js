@@ -145,8 +145,7 @@ function openDetail(record, { key, place }) {
   }
   // On a phone it has the screen for itself.
   list.pause();
-  const sheet = openSheet('Line', { closed: () => search.closed() }, makeDetail(record, { close: () => sheet.close(), links }));
-  return sheet;
+  return openSheet('Line', { closed: () => search.closed() }, makeDetail(record, { links }));
 }
 
 /** Puts the settings into force. */
