@@ -250,6 +250,8 @@ test('check 7: at 30,000 lines/s shown and skipped make what was sent, and what 
 
   const row = page.locator('.row[data-kind="skipped"]:not([hidden])').first();
   const [, count] = /^([\d,]+) lines not shown/.exec(await row.locator('.message').textContent());
+  await row.locator('.narrow-query').click();
+  assert.equal(await page.evaluate(() => document.activeElement.id), 'text');
   await row.locator('.load').click();
   await until('the row is gone', async () => (await walk(page)).filter(({ kind }) => kind === 'skipped').length === 24);
   const after = await walk(page);

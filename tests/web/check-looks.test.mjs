@@ -42,7 +42,7 @@ for (const [device, options] of Object.entries(VIEWS)) {
       await page.waitForSelector('.detail');
       await page.locator('.detail details').evaluateAll((all) => { for (const one of all) one.open = true; });
       await look('detail');
-      await page.locator('.detail button', { hasText: 'Close' }).click();
+      await page.locator('.detail button, dialog.sheet > .head button').filter({ hasText: 'Close' }).first().click();
       await page.locator('.row:not([hidden]) .more').first().click();
       await page.waitForSelector('.row.expanded');
       await look('expanded');

@@ -55,8 +55,7 @@ async function openTabs(context, count, query = () => '') {
   const pages = [];
   for (let i = 0; i < count; i += 1) {
     const page = await context.newPage();
-    page.setDefaultTimeout(10_000);
-    await page.goto(`http://${NAME}:${daemon.port}/${query(i)}`, { timeout: 10_000 });
+    await page.goto(`http://${NAME}:${daemon.port}/${query(i)}`);
     await page.waitForSelector('[data-state="live"]');
     pages.push(page);
   }
@@ -133,6 +132,16 @@ test('check 22: a tab that comes back long after has what it missed, and shares 
   assert.deepEqual(offences, []);
 });
 
+test('check 22: where the shared worker does not answer, a tab has a stream of its own', async () => {
+  daemon.many(3);
+  const { page: none, context, offences } = await open(browser, { port: daemon.port });
+  await none.close();
+  await context.addInitScript(() => { globalThis.SharedWorker = class { constructor() { this.port = new MessageChannel().port1; } }; });
+  const [page] = await openTabs(context, 1);
+  await newestIs(page, 'line 3 ');
+  assert.deepEqual(offences, []);
+});
+
 for (const [how, query, prepare] of [
   ['with a search each', (i) => `?q=search${i}`, () => {}],
   ['in a browser that cannot share', () => '', () => { delete globalThis.SharedWorker; }],
@@ -159,6 +168,27 @@ for (const [how, query, prepare] of [
     assert.deepEqual(offences, []);
   });
 }
+
+test('check 22: what is selected over several rows is copied as lines, in the order of the list', async () => {
+  daemon.many(300);
+  const { page, offences } = await open(browser, { port: daemon.port });
+  await newestIs(page, 'line 300 ');
+  // Scrolled, so that the rows of the document stand in another order than those of the list.
+  await page.keyboard.press('PageUp');
+  daemon.many(10);
+  await until('rows of the place', async () => (await lineNumbers(page)).includes(275));
+  await page.evaluate(() => {
+    const text = (n) => [...document.querySelectorAll('.row:not([hidden]) .message')].find((message) => message.textContent.startsWith(`line ${n} `)).firstChild;
+    getSelection().setBaseAndExtent(text(278), 3, text(272), 2);
+    document.getElementById('list').focus();
+  });
+  await page.keyboard.press('Control+c');
+  await page.keyboard.press('/');
+  await page.keyboard.press('Control+v');
+  const lines = (await page.inputValue('#text')).split('\n');
+  assert.deepEqual(lines.map((line) => Number(/ [A-Z]{3} service-\d+ line (\d+) /.exec(line)?.[1])), range(272, 279));
+  assert.deepEqual(offences, []);
+});
 
 test('check 22: a tab that nobody sees for 30 s lets its stream go and has it back when seen', async () => {
   daemon.many(3);

@@ -119,6 +119,11 @@ test('check 25: below a path behind a buffering proxy, sign-in, live, search and
   assert.ok(cookies.length === 1 && cookies[0].httpOnly && cookies[0].sameSite === 'Strict', JSON.stringify(cookies));
   const logs = fs.readdirSync(nginx.dir).filter((name) => name.endsWith('.log')).map((name) => fs.readFileSync(path.join(nginx.dir, name), 'utf8'));
   for (const log of [...logs, daemon.log]) assert.ok(!log.includes(TOKEN), 'no token in a log');
+  await page.keyboard.press('Escape');
+  await page.locator('#menu').click();
+  await page.locator('dialog.sheet button', { hasText: 'Sign out' }).click();
+  await page.waitForSelector('.signin input');
+  assert.deepEqual(await context.cookies(), []);
   assert.deepEqual(offences, []);
 });
 
@@ -142,7 +147,7 @@ test('check 25: the page is small, complete in itself, and says what it may do',
     sizes.page += Buffer.byteLength(text);
     sizes.sent += Number(answer.headers.get('content-length') ?? Buffer.byteLength(text));
     assert.doesNotMatch(text.replaceAll('http://www.w3.org/', ''), /(?:src|href|from|import\(|url\()\s*=?\s*["'(]?\s*(?:https?:)?\/\//, `${name} asks another host`);
-    for (const [, file] of text.matchAll(/(?:from\s+|import\s+|src=|href=|createScriptURL\(|Worker\()["'](?:\.\/)?([\w-]+\.(?:js|css|svg))["']/g)) queue.push(file);
+    for (const [, file] of text.matchAll(/(?:from\s+|import\s+|src=|href=|createScriptURL\(|script\(|Worker\()["'](?:\.\/)?([\w-]+\.(?:js|css|svg))["']/g)) queue.push(file);
   }
   t.diagnostic(`${seen.size} files, ${sizes.page} bytes, ${sizes.sent} over the wire`);
   assert.ok(sizes.sent <= MOST_BYTES, `${sizes.sent} bytes`);

@@ -22,6 +22,7 @@ const TELL_MS = 10_000;
 /** One sentence about errors in so long, where it is asked for. */
 const ALOUD_MS = 5_000;
 const TITLE = 'Watchtower';
+const BAD = ['error', 'fatal'];
 const wide = matchMedia('(min-width: 1280px)');
 
 const $ = (id) => document.getElementById(id);
@@ -57,6 +58,8 @@ const list = new List($('list'), $('sizer'), {
   followed: () => { tell('thaw'); fresh = { count: 0, errors: 0 }; showFollow(); },
   open: (key, place) => { wantsDetail = { key, place, use: openDetail }; tell('record', { key }); },
   load: (key) => tell('load', { key }),
+  narrow: () => { $('text').focus(); },
+  lineOf: (record) => lineOf(record),
   expand: (key) => tell('expand', { key }),
   readOn: () => tell('readOn'),
   closed: () => { if (!isResetting) search.closed(); },
@@ -72,7 +75,11 @@ const search = new Search({
   look: (columns) => { tell('zone', { zone: getZone() }); change({ columns }); },
   actions: () => [
     ['Space', list.following ? 'Pause' : 'Follow', toggleFollow], ['w', 'Wrap lines', toggleWrap], ['t', 'Time style', nextTimeStyle],
-    ['m', 'Mark a text', markText], ['?', 'Keys', showKeys], ['', 'Theme', nextTheme],
+    ['m', 'Mark a text', markText], ['e', 'Next error', () => next(1, BAD)], ['E', 'Previous error', () => next(-1, BAD)],
+    ['v', 'Next warning', () => next(1, ['warn'])], ['V', 'Previous warning', () => next(-1, ['warn'])],
+    ['g', 'Oldest line loaded', () => list.page(-Infinity)], ['p', 'Measure times from the line', pin],
+    ...(meta?.meta.read_token_needed ? [['', 'Sign out', signOut]] : []),
+    ['?', 'Keys', showKeys], ['', 'Theme', nextTheme],
     ['', 'Settings', openSettings],
   ],
 });
@@ -138,8 +145,7 @@ function openDetail(record, { key, place }) {
   }
   // On a phone it has the screen for itself.
   list.pause();
-  const sheet = openSheet('Line', { closed: () => search.closed() }, makeDetail(record, { close: () => sheet.close(), links }));
-  return sheet;
+  return openSheet('Line', { closed: () => search.closed() }, makeDetail(record, { links }));
 }
 
 /** Puts the settings into force. */
@@ -298,6 +304,15 @@ function withFocused(use) {
   tell('record', { key });
 }
 
+async function signOut() {
+  try {
+    await fetch('api/session', { method: 'DELETE', signal: AbortSignal.timeout(10_000) });
+    location.reload();
+  } catch {
+    notice('The daemon does not answer: you are still signed in.');
+  }
+}
+
 function markText() {
   const selected = String(getSelection()).trim();
   if (selected) return change({ marked: marker(selected) });
@@ -334,7 +349,7 @@ listen({
   j: () => list.move(1), ArrowDown: () => list.move(1), k: () => list.move(-1), ArrowUp: () => list.move(-1),
   PageUp: () => list.page(-0.9), PageDown: () => list.page(0.9),
   Enter: () => list.toggle(), ArrowRight: () => { if (!list.open) list.toggle(); }, ArrowLeft: () => list.close(),
-  e: () => next(1, ['error', 'fatal']), E: () => next(-1, ['error', 'fatal']), v: () => next(1, ['warn']), V: () => next(-1, ['warn']),
+  e: () => next(1, BAD), E: () => next(-1, BAD), v: () => next(1, ['warn']), V: () => next(-1, ['warn']),
   Y: () => withFocused((record) => copyText(asSendable(record), 'JSON')),
   w: toggleWrap, m: markText, p: pin, t: nextTimeStyle, '?': showKeys,
   ...search.keys,

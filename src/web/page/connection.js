@@ -61,6 +61,7 @@ export class Connection {
     this.source.onopen = () => this.after('hello', HELLO_TIMEOUT_MS, () => this.set('buffered'));
     this.source.onerror = () => this.failed();
     this.source.onrest = () => this.rest('tabs');
+    this.source.onlost = () => this.connect();
     this.watch();
   }
 

@@ -115,7 +115,7 @@ function linksOf(record, templates) {
 }
 
 /**
- * Makes the element that shows a record; `close` is called to close it, and `pin`, where there is room
+ * Makes the element that shows a record; `close` is called to close it, where nothing around it does, and `pin`, where there is room
  * for it, to have it beside the list or under its row.
  */
 export function makeDetail(record, { close, pin, links }) {
@@ -135,7 +135,7 @@ export function makeDetail(record, { close, pin, links }) {
     made.setAttribute('aria-pressed', String(settings.detail === 'beside'));
     actions.append(made);
   }
-  actions.append(button('Close', close));
+  if (close) actions.append(button('Close', close));
   const rest = [];
   if (record.truncated) {
     const trouble = element('span', 'trouble');

@@ -35,6 +35,7 @@ export class List {
     root.addEventListener('wheel', (event) => { if (this.isReversed ? event.deltaY > 0 : event.deltaY < 0) this.movedUp(); }, { passive: true });
     root.addEventListener('click', (event) => this.clicked(event));
     document.addEventListener('selectionchange', () => this.selected());
+    root.addEventListener('copy', (event) => this.copied(event));
     addEventListener('wt-view', () => this.schedule());
     new ResizeObserver(() => this.relayout()).observe(root);
   }
@@ -300,6 +301,17 @@ export class List {
     if (this.following && !selection.isCollapsed && this.root.contains(selection.anchorNode)) this.pause();
   }
 
+  /** Rows stand in no order in the document: what is copied of several are lines in the order of the list. */
+  copied(event) {
+    const { anchorNode, focusNode } = getSelection();
+    const all = [...this.rows.values()];
+    const [from, to] = [anchorNode, focusNode].map((node) => all.find((row) => row.contains(node))?.place).sort((a, b) => a - b);
+    if (from === undefined || to === undefined || from === to) return;
+    event.preventDefault();
+    const rows = all.filter(({ place, item }) => place >= from && place <= to && item.kind === 'record').sort((a, b) => a.place - b.place);
+    event.clipboardData.setData('text/plain', rows.map(({ item }) => this.handlers.lineOf(item)).join('\n'));
+  }
+
   pause() {
     if (!this.following) return;
     this.following = false;
@@ -328,7 +340,8 @@ export class List {
     const button = event.target.closest('button');
     if (button) {
       this.pause();
-      if (item.kind !== 'record') this.handlers.load(item.key);
+      if (button.classList.contains('narrow-query')) this.handlers.narrow();
+      else if (item.kind !== 'record') this.handlers.load(item.key);
       else if (item.expanded && item.whole) this.handlers.open(item.key, place);
       else this.handlers.expand(item.key);
       return;

@@ -12,6 +12,7 @@ export class QueryBox {
   constructor({ form, text, mirror, clear, list }, { run, scope, views }) {
     Object.assign(this, { text, mirror, clear, run });
     this.applied = '';
+    if (matchMedia('(max-width: 600px)').matches) text.placeholder = 'Search';
     this.recent = load('queries', []);
     /** Place in the recent queries; 0 is what is being written. */
     this.back = 0;

@@ -22,7 +22,9 @@ export function makeRow() {
   row.className = 'row';
   row.setAttribute('role', 'listitem');
   row.setAttribute('aria-setsize', '-1');
-  row.parts = { code: part('code'), time: part('time'), service: part('service'), environment: part('environment'), message: part('message'), more: part('more', 'button'), late: part('late'), load: part('load', 'button') };
+  row.parts = { code: part('code'), time: part('time'), service: part('service'), environment: part('environment'), message: part('message'), more: part('more', 'button'), late: part('late'), load: part('load', 'button'), narrow: part('narrow-query', 'button') };
+  row.parts.narrow.textContent = 'Narrow';
+  row.parts.narrow.title = 'Ask for less, so that all of it is shown';
   return row;
 }
 
@@ -92,13 +94,13 @@ function moreLabel({ expanded, lines, rest, whole }, others) {
 }
 
 function fillNote(row, item) {
-  const { message, load } = row.parts;
+  const { message, load, narrow } = row.parts;
   delete row.dataset.level;
   const text = { day: () => day(item.ms), skipped: () => words.skippedWords(item), gap: () => words.gapWords(item) }[item.kind]();
   message.textContent = item.error ? `${text} — ${item.error}` : text;
   load.textContent = item.loading ? 'Loading…' : 'Load';
   load.disabled = Boolean(item.loading);
   const canLoad = item.kind !== 'day' && item.from && !item.gone;
-  row.replaceChildren(...(canLoad ? [message, load] : [message]));
+  row.replaceChildren(message, ...(canLoad ? [load] : []), ...(item.kind === 'skipped' ? [narrow] : []));
   row.setAttribute('aria-label', text);
 }

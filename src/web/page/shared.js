@@ -9,8 +9,8 @@ const MOST_STREAMS = 4;
 /** What is kept of each stream, in characters; and how much of it is enough for a tab that begins. */
 const KEPT = 2 << 20;
 const ENOUGH = 256 << 10;
-/** Tabs say every 20 s that they are there. */
-const GONE_MS = 90_000;
+/** Tabs say every 10 s that they are there; what is sent to one that does not listen piles up. */
+const GONE_MS = 40_000;
 
 const streams = new Set();
 const tabs = new Set();
@@ -121,11 +121,11 @@ class Tab {
     Object.assign(this, { port, stream: null, number: 0, used: Date.now(), heard: Date.now() });
     port.onmessage = ({ data }) => {
       this.heard = Date.now();
+      tabs.add(this);
       this[data.type]?.(data);
     };
     port.onclose = () => this.gone();
     port.start();
-    tabs.add(this);
   }
 
   hear(event) { this.port.postMessage({ ...event, number: this.number }); }
@@ -133,6 +133,9 @@ class Tab {
   open({ number, filter, after }) {
     this.close();
     this.number = number;
+    // Without this word the tab has a stream of its own.
+    if (!globalThis.EventSource) return;
+    this.hear({ name: 'here' });
     const stream = [...streams].find((one) => one.serves(filter, after));
     (stream ?? new Stream(filter, after)).join(this, after);
     if (!stream) makeRoom(this.stream);

@@ -1,7 +1,9 @@
 // Where a connection's events come from: an `EventSource` of the tab's own, or the same from the worker
 // that all tabs share.
 
-const HERE_MS = 20_000;
+const HERE_MS = 10_000;
+/** A shared worker that does not answer by then does not work here. */
+const ANSWER_MS = 6_000;
 
 let port = null;
 let current = null;
@@ -25,12 +27,18 @@ class Shared {
     this.readyState = EventSource.CONNECTING;
     number += 1;
     current = this;
+    this.timer = setTimeout(() => {
+      port.postMessage({ type: 'close' });
+      port = null;
+      this.onlost();
+    }, ANSWER_MS);
     port.postMessage({ type: 'open', number, filter, after });
   }
 
   addEventListener(name, listener) { this.listeners.set(name, listener); }
 
   hear({ name, data, lastEventId, isClosed }) {
+    clearTimeout(this.timer);
     if (name === 'rest') {
       this.onrest();
     } else if (name === 'open') {
@@ -46,6 +54,7 @@ class Shared {
 
   close() {
     this.readyState = EventSource.CLOSED;
+    clearTimeout(this.timer);
     if (current !== this) return;
     current = null;
     port?.postMessage({ type: 'close' });

@@ -16,6 +16,7 @@ const ROW_CHARACTERS = 2_000;
 const MAX_NAMES = 200;
 /** Lines above the reader that stay when the ring makes room. */
 const KEEP_ABOVE = 500;
+const CLOCKS_APART_NS = 5_000_000_000n;
 
 const ring = new Ring(20_000, 32 << 20);
 let generation = 0;
@@ -61,7 +62,12 @@ const connection = new Connection({
     }
     touch();
   },
-  status: touch,
+  status() {
+    touch();
+    // What could not be read from the store while it was away can be now.
+    if (!['live', 'quiet'].includes(connection.status.state) || !connection.status.ticked) return;
+    for (const note of ring.items) if (note.kind === 'gap' && note.reason === 'store' && !note.error) load(note.key);
+  },
   live: () => { if (!isShared()) seats.claim(); },
 });
 const seats = new Seats(connection);
@@ -135,8 +141,10 @@ async function load(key) {
   note.version += 1;
   touch();
   const range = new URLSearchParams(filter);
-  if (note.from) range.set('from', note.from);
-  if (note.to) range.set('to', String(BigInt(note.to) + 1n));
+  // A gap of the stream is told by when lines came, and they have times of their own.
+  const apart = note.kind === 'gap' && note.reason !== 'paused' ? CLOCKS_APART_NS : 0n;
+  if (note.from) range.set('from', String(BigInt(note.from) - apart));
+  if (note.to) range.set('to', String(BigInt(note.to) + 1n + apart));
   if (note.next) range.set('after', note.next);
   range.set('order', 'oldest');
   range.set('limit', '1000');
@@ -159,13 +167,33 @@ async function load(key) {
   touch();
 }
 
+/** A line that is this new may be on its way into the store. */
+const NEW_MS = 60_000;
+const PATIENCE_MS = 5_000;
+const ASK_AGAIN_MS = 300;
+
+/** Puts a record and its neighbours before the ring; waits a while for one that may not be stored yet. */
+async function fetchAround(at) {
+  const end = Date.now() + PATIENCE_MS;
+  const isNew = end - Number(at.split('.')[0]) / 1e6 < NEW_MS;
+  const asked = generation;
+  for (;;) {
+    try {
+      return await past.around(at);
+    } catch (error) {
+      if (error.status !== 404 || !isNew || Date.now() > end || asked !== generation) throw error;
+    }
+    await new Promise((resolve) => { setTimeout(resolve, ASK_AGAIN_MS); });
+  }
+}
+
 /** Shows a record with its neighbours, whether or not the query finds it. */
 async function showAround(at) {
   const asked = generation;
   const id = at.split('.')[1];
   const found = () => ring.items.findIndex((item) => item.record?.id === id);
   try {
-    if (found() < 0) await past.around(at);
+    if (found() < 0) await fetchAround(at);
     if (asked !== generation) return;
     touch();
     flush();
