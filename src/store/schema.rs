@@ -7,6 +7,8 @@
 //! backwards from its end and paging needs nothing else.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tracing::info;
@@ -31,7 +33,8 @@ pub(crate) const WORDS: &str = "translate(message, '0123456789ABCDEFGHIJKLMNOPQR
 #[derive(Debug, Clone)]
 pub struct Schema {
     database: String,
-    retention: Duration,
+    /// In seconds; clones share it.
+    retention: Arc<AtomicU64>,
 }
 
 /// A change of the tables that earlier versions made. Additive, and harmless when repeated.
@@ -103,8 +106,13 @@ impl Schema {
     pub fn new(config: &Config) -> Schema {
         Schema {
             database: quoted(&config.store.database),
-            retention: config.retention.duration(),
+            retention: Arc::new(AtomicU64::new(config.retention.duration().as_secs())),
         }
+    }
+
+    /// Has the tables keep records so long, from the next [`Schema::ensure`] on.
+    pub fn keep(&self, retention: Duration) {
+        self.retention.store(retention.as_secs(), Ordering::Relaxed);
     }
 
     /// The records table's name in SQL.
@@ -186,7 +194,7 @@ impl Schema {
             "ALTER TABLE {table} MODIFY TTL {ttl} SETTINGS materialize_ttl_after_modify = 0"
         );
         client.execute(&alter).await?;
-        info!(retention = ?self.retention, "retention changed");
+        info!(%ttl, "retention changed");
         Ok(())
     }
 
@@ -203,7 +211,7 @@ impl Schema {
     }
 
     fn ttl(&self) -> String {
-        let seconds = self.retention.as_secs();
+        let seconds = self.retention.load(Ordering::Relaxed);
         format!("toDateTime(timestamp) + toIntervalSecond({seconds})")
     }
 
