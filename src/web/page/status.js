@@ -25,13 +25,13 @@ const sum = (counts) => Object.values(counts).reduce((a, b) => a + b, 0);
 function figures(now, before, meta) {
   const { pipeline, live } = now.body;
   const seconds = before ? (now.at - before.at) / 1000 : 0;
-  const rate = (name) => (seconds ? ` · ${count(Math.round((sum(pipeline[name]) - sum(before.body.pipeline[name])) / seconds))}/s` : '');
+  const rate = (of) => (seconds ? ` (${count(Math.round((of(now.body.pipeline) - of(before.body.pipeline)) / seconds))}/s)` : '');
   const each = (counts) => Object.entries(counts).map(([name, n]) => `${name} ${count(n)}`).join(' · ');
   const rows = [
-    ['Accepted', `${each(pipeline.accepted)}${rate('accepted')}`],
+    ['Accepted', Object.keys(pipeline.accepted).map((name) => `${name} ${count(pipeline.accepted[name])}${rate(({ accepted }) => accepted[name] ?? 0)}`).join(' · ')],
     ['Refused', each(pipeline.refused), sum(pipeline.refused) > 0],
     ['Queue', `${count(pipeline.queued)} records · ${bytes(pipeline.queue_bytes)} · oldest ${(pipeline.queue_age_ms / 1000).toFixed(1)} s`, pipeline.queue_age_ms > OLD_MS],
-    ['Stored', count(pipeline.stored)],
+    ['Stored', `${count(pipeline.stored)}${rate(({ stored }) => stored)}`],
     ['Dead letters', count(pipeline.dead), pipeline.dead > 0],
     ['ClickHouse', `${pipeline.store.ok ? 'up' : 'away'}${pipeline.store.version ? ` · ${pipeline.store.version}` : ''}${pipeline.store.embedded ? ' · embedded' : ''}${pipeline.store.error ? ` · ${pipeline.store.error}` : ''}`, !pipeline.store.ok],
   ];
