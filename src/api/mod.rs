@@ -34,7 +34,9 @@ pub use error::ApiError;
 pub use explore::{Buckets, Context, Counted, Histogram};
 pub(crate) use host::named as named_host;
 pub use search::{Order, Position, SearchBackend, SearchError, SearchPage, SearchQuery};
-pub use status::{DamageStatus, Meta, Ports, SpillStatus, Status, StoreStatus};
+pub use status::{
+    DamageStatus, DiskStatus, Meta, Ports, RedisStatus, SpillStatus, Status, StoreStatus,
+};
 
 use crate::config::Secret;
 use crate::live::{Hub, Seats};

@@ -34,6 +34,10 @@ pub struct Status {
     pub spill: Option<SpillStatus>,
     /// What could not be read in the queue's files.
     pub damaged: DamageStatus,
+    /// The disk that the state directory is on.
+    pub disk: DiskStatus,
+    /// Redis; nothing with the disk queue.
+    pub redis: Option<RedisStatus>,
     /// ClickHouse.
     pub store: StoreStatus,
 }
@@ -58,6 +62,24 @@ pub struct DamageStatus {
     pub records: u64,
 }
 
+/// The disk that the state directory is on.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct DiskStatus {
+    /// Bytes free to the daemon; nothing where the system does not say.
+    pub free_bytes: Option<u64>,
+}
+
+/// Redis as it last answered.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct RedisStatus {
+    /// Whether it answers.
+    pub ok: bool,
+    /// Milliseconds that its last answer took.
+    pub latency_ms: Option<f64>,
+    /// Why it does not answer.
+    pub error: Option<String>,
+}
+
 /// ClickHouse as the writer last saw it.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct StoreStatus {
@@ -69,6 +91,12 @@ pub struct StoreStatus {
     pub embedded: bool,
     /// What it last said when it failed, and nothing since it works again.
     pub error: Option<String>,
+    /// Milliseconds that its last answer to a small question took.
+    pub latency_ms: Option<f64>,
+    /// Milliseconds that the last insert took.
+    pub insert_ms: Option<u64>,
+    /// Milliseconds from the acceptance of the last insert's oldest record to its being stored.
+    pub lag_ms: Option<u64>,
 }
 
 /// What does not change while the daemon runs.

@@ -6,6 +6,7 @@ mod listeners;
 mod memory;
 mod node;
 mod overview;
+mod pulse;
 mod state_dir;
 
 use std::process::ExitCode;
@@ -43,6 +44,7 @@ use crate::telemetry::Metrics;
 pub use inspect::{inspect, missing};
 use listeners::Listeners;
 use overview::Overview;
+use pulse::Beats;
 
 /// The service whose health is reported beside the whole server's.
 const LOGS_SERVICE: &str = "opentelemetry.proto.collector.logs.v1.LogsService";
@@ -135,7 +137,11 @@ async fn serve(config: Arc<Config>) -> anyhow::Result<ExitCode> {
     let (intake, committer) = Intake::new(&config, queue.clone(), ids, publish);
     let stop = CancellationToken::new();
     let server = Server::new(&config.limits, tls, stop.clone());
+    let (beats, heard) = watch::channel(Beats::default());
+    tokio::spawn(pulse::run(reader.clone(), queue.clone(), beats));
     let overview = Overview {
+        beats: heard,
+        state_dir: config.state_dir.clone(),
         connections: server.places().clone(),
         started: Instant::now(),
         metrics: metrics.clone(),

@@ -1,6 +1,7 @@
 //! The daemon's figures in one place: status, readiness, metrics.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
@@ -9,11 +10,13 @@ use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 use tracing::warn;
 
-use crate::api::{DamageStatus, SpillStatus, Status, StoreStatus};
+use super::pulse::Beats;
+use crate::api::{DamageStatus, DiskStatus, RedisStatus, SpillStatus, Status, StoreStatus};
 use crate::intake::{Intake, unix_millis};
 use crate::live::Hub;
 use crate::queue::Queue;
 use crate::queue::dead::DeadLetters;
+use crate::queue::disk::free_bytes;
 use crate::record::Receiver;
 use crate::server;
 use crate::store::{Reader, WriterStatus};
@@ -32,6 +35,8 @@ pub(super) struct Overview {
     pub(super) hub: Hub,
     pub(super) intake: Intake,
     pub(super) writer: watch::Receiver<WriterStatus>,
+    pub(super) beats: watch::Receiver<Beats>,
+    pub(super) state_dir: PathBuf,
     pub(super) reader: Reader,
     pub(super) dead: DeadLetters,
     pub(super) embedded: bool,
@@ -44,6 +49,8 @@ impl Overview {
         async move {
             let depth = self.queue.depth().await;
             let writer = self.writer.borrow().clone();
+            let beats = self.beats.borrow().clone();
+            let error = self.store_error();
             Status {
                 uptime_seconds: self.started.elapsed().as_secs(),
                 accepted: by_name(self.metrics.accepted()),
@@ -58,15 +65,26 @@ impl Overview {
                     stretches: self.queue.damaged().0,
                     records: self.queue.damaged().1.iter().sum(),
                 },
+                disk: DiskStatus {
+                    free_bytes: free_bytes(&self.state_dir).ok(),
+                },
+                redis: beats.redis.map(|redis| RedisStatus {
+                    ok: redis.error.is_none(),
+                    latency_ms: redis.took.map(millis),
+                    error: redis.error,
+                }),
                 store: StoreStatus {
-                    ok: writer.ready && writer.error.is_none(),
-                    version: if writer.ready {
-                        self.reader.version().await.ok()
-                    } else {
-                        None
+                    ok: error.is_none() && writer.ready,
+                    latency_ms: beats.store.took.map(millis),
+                    insert_ms: (writer.inserts > 0).then(|| whole_millis(writer.last_took)),
+                    lag_ms: (writer.inserts > 0).then(|| whole_millis(writer.lag)),
+                    version: match beats.version {
+                        // Just started.
+                        None if writer.ready => self.reader.version().await.ok(),
+                        known => known,
                     },
                     embedded: self.embedded,
-                    error: writer.error,
+                    error,
                 },
             }
         }
@@ -84,7 +102,17 @@ impl Overview {
                     .to_owned(),
             );
         }
-        Ok(self.spill_note())
+        let notes: Vec<String> = [self.spill_note(), self.store_note()]
+            .into_iter()
+            .flatten()
+            .collect();
+        Ok((!notes.is_empty()).then(|| notes.join("\n")))
+    }
+
+    /// That records are not stored at the moment, and why.
+    fn store_note(&self) -> Option<String> {
+        let error = self.store_error()?;
+        Some(format!("records wait in the queue: {error}"))
     }
 
     /// Why frames go to the disk before they go to Redis, and how many wait there.
@@ -112,12 +140,19 @@ impl Overview {
         loop {
             interval.tick().await;
             let queued = self.queue.depth().await.records.iter().sum();
-            let store_ok = {
-                let writer = self.writer.borrow();
-                writer.ready && writer.error.is_none()
-            };
+            let store_ok = self.is_store_ok();
             self.hub.report(queued, store_ok);
         }
+    }
+
+    /// What is wrong with ClickHouse: what the writer ran into, else that it does not answer.
+    fn store_error(&self) -> Option<String> {
+        let error = self.writer.borrow().error.clone();
+        error.or_else(|| self.beats.borrow().store.error.clone())
+    }
+
+    fn is_store_ok(&self) -> bool {
+        self.writer.borrow().ready && self.store_error().is_none()
     }
 
     fn spill(&self) -> Option<SpillStatus> {
@@ -165,10 +200,10 @@ impl Overview {
         let writer = self.writer.borrow().clone();
         page.by_receiver(metrics::STORED, writer.stored_records);
         page.single(metrics::DEAD, self.dead_records());
-        page.single(
-            metrics::STORE_UP,
-            u64::from(writer.ready && writer.error.is_none()),
-        );
+        page.single(metrics::STORE_UP, u64::from(self.is_store_ok()));
+        if let Ok(free) = free_bytes(&self.state_dir) {
+            page.single(metrics::DISK_FREE, free);
+        }
         page.single(metrics::VIEWERS, live.viewers as u64);
         page.single(metrics::SKIPPED, live.skipped);
         page.into_text()
@@ -181,6 +216,14 @@ fn by_name(counts: [u64; 3]) -> BTreeMap<&'static str, u64> {
         .map(Receiver::as_str)
         .zip(counts)
         .collect()
+}
+
+fn millis(took: Duration) -> f64 {
+    (took.as_secs_f64() * 1e5).round() / 100.0
+}
+
+fn whole_millis(took: Duration) -> u64 {
+    u64::try_from(took.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Milliseconds since then; 0 where the clock was set back, or there is nothing.

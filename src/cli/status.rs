@@ -42,6 +42,8 @@ struct Pipeline {
     queue_age_ms: u64,
     spill: Option<Spill>,
     damaged: Damaged,
+    disk: Option<Disk>,
+    redis: Option<Redis>,
     store: Store,
 }
 
@@ -50,6 +52,17 @@ struct Spill {
     reason: Option<String>,
     records: u64,
     bytes: u64,
+}
+
+#[derive(Deserialize)]
+struct Disk {
+    free_bytes: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct Redis {
+    latency_ms: Option<f64>,
+    error: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -64,6 +77,9 @@ struct Store {
     version: Option<String>,
     embedded: bool,
     error: Option<String>,
+    latency_ms: Option<f64>,
+    insert_ms: Option<u64>,
+    lag_ms: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -115,6 +131,17 @@ fn troubles(pipeline: &Pipeline) -> Vec<String> {
             "Redis: records go to the disk, as it says: {reason}"
         ));
     }
+    if let Some(error) = pipeline
+        .redis
+        .as_ref()
+        .and_then(|redis| redis.error.as_ref())
+        && pipeline
+            .spill
+            .as_ref()
+            .is_none_or(|spill| spill.reason.is_none())
+    {
+        all.push(format!("Redis: {error}"));
+    }
     if pipeline.dead > 0 {
         let dead = pipeline.dead;
         all.push(format!(
@@ -157,7 +184,24 @@ fn told(status: &Answer) -> String {
     let store = &pipeline.store;
     let kind = if store.embedded { "embedded" } else { "server" };
     let version = store.version.as_deref().unwrap_or("of unknown version");
-    line("store", format!("ClickHouse {version}, {kind}"));
+    let mut text_of = format!("ClickHouse {version}, {kind}");
+    if let Some(latency) = store.latency_ms {
+        write!(text_of, ", answers in {latency} ms").expect("strings take all");
+    }
+    if let (Some(insert), Some(lag)) = (store.insert_ms, store.lag_ms) {
+        write!(
+            text_of,
+            "; last insert took {insert} ms, {lag} ms after the first record"
+        )
+        .expect("strings take all");
+    }
+    line("store", text_of);
+    if let Some(latency) = pipeline.redis.as_ref().and_then(|redis| redis.latency_ms) {
+        line("redis", format!("answers in {latency} ms"));
+    }
+    if let Some(free) = pipeline.disk.as_ref().and_then(|disk| disk.free_bytes) {
+        line("disk", format!("{} free", ByteSize::bytes(free)));
+    }
     line(
         "live",
         format!(

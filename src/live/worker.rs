@@ -44,6 +44,18 @@ enum Round {
     },
 }
 
+/// Lets the other threads go first where there are not cores enough for all: a viewer may be late, and
+/// is told what it missed, but it must not slow intake.
+fn yield_to_intake() {
+    const NICE: i32 = 10;
+    let this = rustix::thread::gettid();
+    let lowered = rustix::process::getpriority_process(Some(this))
+        .and_then(|own| rustix::process::setpriority_process(Some(this), own.max(NICE)));
+    if let Err(error) = lowered {
+        tracing::debug!(%error, "the live hub runs at the priority of all threads");
+    }
+}
+
 impl Worker {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
         Self {
@@ -58,6 +70,7 @@ impl Worker {
     }
 
     pub(super) fn run(mut self) {
+        yield_to_intake();
         while let Some(round) = self.next_round() {
             let now = Instant::now();
             match round {

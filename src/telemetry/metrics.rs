@@ -48,7 +48,8 @@ metrics! {
     QUEUE_AGE "gauge" "watchtower_queue_oldest_seconds" "Age of the oldest frame in the queue; 0 when it is empty.";
     STORED "counter" "watchtower_store_inserted_records_total" "Records that ClickHouse confirmed since the start.";
     DEAD "gauge" "watchtower_dead_letter_records" "Records set aside because ClickHouse refused them for good.";
-    STORE_UP "gauge" "watchtower_store_up" "Whether the last insert succeeded or none has failed since (1) or inserts fail (0).";
+    STORE_UP "gauge" "watchtower_store_up" "Whether ClickHouse answers and takes inserts (1), or not (0).";
+    DISK_FREE "gauge" "watchtower_disk_free_bytes" "Bytes free on the disk of the state directory.";
     VIEWERS "gauge" "watchtower_live_viewers" "Live streams that are open.";
     SKIPPED "counter" "watchtower_live_skipped_records_total" "Records not shown to viewers that were too slow; they are in the store.";
 }

@@ -30,3 +30,20 @@ fn a_flood_of_connections_does_not_lock_the_operator_out() {
     let answer = http::post(daemon.http, "/v1/logs", "application/json", body).unwrap();
     assert_eq!(answer.status, 200);
 }
+
+/// Holds: where there are not cores enough, the thread that serves viewers is the one that waits.
+#[test]
+fn the_live_hub_lets_intake_go_first() {
+    let dir = tempfile::tempdir().unwrap();
+    let daemon = Daemon::start(dir.path(), "");
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", daemon.pid())).unwrap();
+    let nice = |task: std::fs::DirEntry| {
+        let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+        let (name, rest) = stat.rsplit_once(')')?;
+        let nice = rest.split_whitespace().nth(16)?.parse::<i32>().ok()?;
+        name.ends_with("(live").then_some(nice)
+    };
+    let found: Vec<i32> = tasks.filter_map(|task| nice(task.unwrap())).collect();
+    let own = rustix::process::getpriority_process(None).unwrap();
+    assert_eq!(found, [own.max(10)]);
+}

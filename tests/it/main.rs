@@ -15,6 +15,7 @@ mod field_reports;
 mod flood;
 mod frame_clickhouse;
 mod full_disk;
+mod hung_store;
 mod ledger;
 mod misuse;
 mod otlp_connection;

@@ -59,6 +59,20 @@ pub(super) trait File: Send + Sync {
     }
 }
 
+/// Bytes free to this user on the file system of a directory, which itself may be missing.
+pub(crate) fn free_bytes(path: &Path) -> io::Result<u64> {
+    let mut stat = rustix::fs::statvfs(path);
+    for parent in path.ancestors().skip(1) {
+        if !matches!(stat, Err(rustix::io::Errno::NOENT)) {
+            break;
+        }
+        let empty = parent.as_os_str().is_empty();
+        stat = rustix::fs::statvfs(if empty { Path::new(".") } else { parent });
+    }
+    let stat = stat?;
+    Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+}
+
 /// The real directory, locked against a second daemon.
 pub(super) struct Dir {
     path: PathBuf,
@@ -191,17 +205,7 @@ impl Io for Dir {
     }
 
     fn free_bytes(&self) -> io::Result<u64> {
-        // The directory itself may be missing.
-        let mut stat = rustix::fs::statvfs(&self.path);
-        for parent in self.path.ancestors().skip(1) {
-            if !matches!(stat, Err(rustix::io::Errno::NOENT)) {
-                break;
-            }
-            let empty = parent.as_os_str().is_empty();
-            stat = rustix::fs::statvfs(if empty { Path::new(".") } else { parent });
-        }
-        let stat = stat?;
-        Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+        free_bytes(&self.path)
     }
 
     fn describe(&self, name: &str) -> String {

@@ -29,6 +29,7 @@ mod state;
 mod thread;
 mod waiting;
 
+pub(crate) use io::free_bytes;
 pub use waiting::{Waiting, waiting};
 
 use std::path::Path;

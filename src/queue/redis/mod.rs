@@ -267,6 +267,24 @@ impl RedisQueue {
         }
     }
 
+    /// Asks Redis whether it is there. It may never answer.
+    ///
+    /// # Errors
+    /// What Redis or the connection says.
+    pub async fn ping(&self) -> Result<(), Error> {
+        let answer: Result<String, RedisError> = match self.side().await {
+            Ok(mut connection) => redis::cmd("PING").query_async(&mut connection).await,
+            Err(error) => Err(error),
+        };
+        match answer {
+            Ok(_) => Ok(()),
+            Err(error) => {
+                *self.inner.side.lock().await = None;
+                Err(failed(&error))
+            }
+        }
+    }
+
     /// See [`super::Queue::depth`]. What all daemons on this Redis have in the queue, the last known while
     /// Redis is away, and what this daemon has in its spill.
     pub async fn depth(&self) -> Depth {

@@ -20,6 +20,8 @@ export function troubles({ pipeline }) {
   return found;
 }
 
+const answers = (server) => (server?.latency_ms == null ? '' : ` · answers in ${server.latency_ms} ms`);
+
 const sum = (counts) => Object.values(counts).reduce((a, b) => a + b, 0);
 
 function figures(now, before, meta) {
@@ -33,10 +35,10 @@ function figures(now, before, meta) {
     ['Queue', `${count(pipeline.queued)} records · ${bytes(pipeline.queue_bytes)} · oldest ${(pipeline.queue_age_ms / 1000).toFixed(1)} s`, pipeline.queue_age_ms > OLD_MS],
     ['Stored', `${count(pipeline.stored)}${rate(({ stored }) => stored)}`],
     ['Dead letters', count(pipeline.dead), pipeline.dead > 0],
-    ['ClickHouse', `${pipeline.store.ok ? 'up' : 'away'}${pipeline.store.version ? ` · ${pipeline.store.version}` : ''}${pipeline.store.embedded ? ' · embedded' : ''}${pipeline.store.error ? ` · ${pipeline.store.error}` : ''}`, !pipeline.store.ok],
+    ['ClickHouse', `${pipeline.store.ok ? 'up' : 'away'}${pipeline.store.version ? ` · ${pipeline.store.version}` : ''}${pipeline.store.embedded ? ' · embedded' : ''}${answers(pipeline.store)}${pipeline.store.lag_ms == null ? '' : ` · writes ${count(pipeline.store.lag_ms)} ms behind`}${pipeline.store.error ? ` · ${pipeline.store.error}` : ''}`, !pipeline.store.ok],
   ];
-  if (pipeline.spill) rows.push(['Redis', pipeline.spill.reason ? `away · ${pipeline.spill.reason} · ${count(pipeline.spill.records)} records, ${bytes(pipeline.spill.bytes)} on the disk` : 'up', Boolean(pipeline.spill.reason)]);
-  if (pipeline.disk) rows.push(['Disk free', bytes(pipeline.disk.free_bytes ?? pipeline.disk)]);
+  if (pipeline.spill) rows.push(['Redis', pipeline.spill.reason ? `away · ${pipeline.spill.reason} · ${count(pipeline.spill.records)} records, ${bytes(pipeline.spill.bytes)} on the disk` : `${pipeline.redis?.error ?? 'up'}${answers(pipeline.redis)}`, Boolean(pipeline.spill.reason ?? pipeline.redis?.error)]);
+  if (pipeline.disk?.free_bytes != null) rows.push(['Disk free', bytes(pipeline.disk.free_bytes)]);
   rows.push(
     ['Damage', pipeline.damaged.stretches ? `${count(pipeline.damaged.stretches)} stretches, ${count(pipeline.damaged.records)} records` : 'none', pipeline.damaged.stretches > 0],
     ['Live', `${count(live.viewers)} viewers · ${count(live.filters)} filters · ${count(live.skipped)} skipped for viewers`],

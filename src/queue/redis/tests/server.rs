@@ -5,6 +5,9 @@ use std::time::{Duration, Instant};
 
 use redis::aio::MultiplexedConnection;
 
+/// Longest wait for an answer.
+const PATIENCE: Duration = Duration::from_secs(20);
+
 /// Keeps every write in its append-only file, and dies with the test.
 pub(super) struct Server {
     dir: tempfile::TempDir,
@@ -44,7 +47,7 @@ impl Server {
             .spawn()
             .expect("redis-server is installed");
         self.child = Some(child);
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + PATIENCE;
         loop {
             if let Ok(mut connection) = self.try_connect().await {
                 let pong: Result<String, _> = redis::cmd("PING").query_async(&mut connection).await;
@@ -86,8 +89,12 @@ impl Server {
         } else {
             info.set_redis_settings(settings.set_password(self.password))
         };
+        // The library's own patience, half a second, is not enough on a busy machine.
+        let patient = redis::AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(PATIENCE))
+            .set_response_timeout(Some(PATIENCE));
         redis::Client::open(info)?
-            .get_multiplexed_async_connection()
+            .get_multiplexed_async_connection_with_config(&patient)
             .await
     }
 
