@@ -114,6 +114,8 @@ pub struct Meta {
     pub retention_days: u64,
     /// Addresses on which senders on other machines cannot reach the daemon.
     pub loopback_only: bool,
+    /// Addresses of other programs by name, with a record's fields in braces.
+    pub links: BTreeMap<&'static str, String>,
 }
 
 /// Ports that were bound.

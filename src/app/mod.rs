@@ -314,6 +314,8 @@ fn web_router(config: &Config, door: &Door, overview: &Overview, ports: Ports) -
 
 fn meta(config: &Config, ports: Ports) -> Meta {
     let listen = &config.listen;
+    let trace = &config.links.trace;
+    let links = (!trace.is_empty()).then(|| ("trace", trace.clone()));
     Meta {
         ports,
         tls: config.tls.cert_file.is_some(),
@@ -321,6 +323,7 @@ fn meta(config: &Config, ports: Ports) -> Meta {
         read_token_needed: !config.auth.read_tokens.is_empty(),
         retention_days: config.retention.duration().as_secs() / 86_400,
         loopback_only: listen.otlp_grpc.ip().is_loopback() && listen.otlp_http.ip().is_loopback(),
+        links: links.into_iter().collect(),
     }
 }
 

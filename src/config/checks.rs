@@ -79,6 +79,7 @@ pub(super) fn conflicts(config: &Config) -> Vec<Conflict> {
     queue(config, &mut found);
     store_and_engine(config, &mut found);
     live_and_log(config, &mut found);
+    links(config, &mut found);
     found.0
 }
 
@@ -383,6 +384,17 @@ fn store_url(url: &str) -> Result<(), &'static str> {
         (Some("http" | "https"), _) => Ok(()),
         _ => Err("is not an HTTP URL; write http://HOST:8123 or https://HOST:8443"),
     }
+}
+
+fn links(config: &Config, found: &mut Found) {
+    let trace = &config.links.trace;
+    let is_web = trace.starts_with("http://") || trace.starts_with("https://");
+    let good = trace.is_empty() || is_web && trace.contains("{trace_id}");
+    found.unless(good, "links.trace", || {
+        format!(
+            "is \"{trace}\"; write an address such as http://jaeger.lan:16686/trace/{{trace_id}}"
+        )
+    });
 }
 
 fn live_and_log(config: &Config, found: &mut Found) {

@@ -45,6 +45,8 @@ pub struct Config {
     pub engine: Engine,
     /// The live view.
     pub live: Live,
+    /// Links of the page into other programs.
+    pub links: Links,
     /// The daemon's own log.
     pub log: Log,
 }
@@ -66,6 +68,7 @@ impl Default for Config {
             store: Store::default(),
             engine: Engine::default(),
             live: Live::default(),
+            links: Links::default(),
             log: Log::default(),
         }
     }
@@ -444,6 +447,15 @@ impl Default for Live {
             buffer: ByteSize::mib(4),
         }
     }
+}
+
+/// Links of the page into other programs.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Links {
+    /// Where a trace is shown, such as `http://jaeger.lan:16686/trace/{trace_id}`. A record's field in
+    /// braces is filled in. Empty: no link.
+    pub trace: String,
 }
 
 /// How the daemon's own log is written.

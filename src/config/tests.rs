@@ -394,6 +394,10 @@ fn settings_that_do_not_go_together_are_refused() {
             ":2: listen.otlp_grpc: is 127.0.0.1:4319, and listen.web is 127.0.0.1:4319; give each its own port",
         ),
         (
+            "links: {trace: 'javascript:alert(1)//{trace_id}'}",
+            ":1: links.trace: is \"javascript:alert(1)//{trace_id}\"; write an address such as http://jaeger.lan:16686/trace/{trace_id}",
+        ),
+        (
             "cors: {max_age: 10000d}",
             ":1: cors.max_age: is 10000d; write at most 1d",
         ),

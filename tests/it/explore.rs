@@ -217,3 +217,13 @@ fn the_openapi_document_has_the_routes() {
     assert!(routes.len() > 10, "{routes:?}");
     assert_eq!(routes, described);
 }
+
+/// Holds: the page is told where a trace is shown, as the configuration says.
+#[test]
+fn meta_has_the_links_of_the_configuration() {
+    let dir = tempfile::tempdir().unwrap();
+    let link = "http://jaeger.lan:16686/trace/{trace_id}";
+    let daemon = Daemon::start(dir.path(), &format!("links:\n  trace: {link}\n"));
+    let meta = get(&daemon, "/api/meta");
+    assert_eq!(meta["meta"]["links"], serde_json::json!({"trace": link}));
+}
