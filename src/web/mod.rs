@@ -81,6 +81,7 @@ static ASSETS: &[Asset] = assets! {
     "time.js": SCRIPT,
     "tree.js": SCRIPT,
     "typed-time.js": SCRIPT,
+    "understood.js": SCRIPT,
     "values.js": SCRIPT,
     "view.js": SCRIPT,
     "views.js": SCRIPT,

@@ -120,6 +120,24 @@ test('JSON is a tree that folds where a line is open, and one line in the list u
   assert.deepEqual(offences, []);
 });
 
+test('attributes that begin alike fold together', async () => {
+  const attributes = { alone: '1', 'http.method': 'GET', 'http.request.size': '12', 'http.route': '/', 'two.a': '1', 'two.b': '2', zebra: '3' };
+  daemon.emit([daemon.record({ message: 'with attributes', attributes })]);
+  const { page, offences } = await open(browser, { port: daemon.port, options: WIDE });
+  await page.locator('.row:not([hidden]) .message').first().click();
+  const table = page.locator('.detail details').first();
+  const shown = async () => (await table.locator('tr:visible > th').allTextContents()).map((text) => text.trim());
+  const all = Object.keys(attributes);
+  assert.deepEqual(await shown(), [all[0], 'http · 3', ...all.slice(1)]);
+  await table.locator('.fold-group').click();
+  assert.deepEqual(await shown(), [all[0], 'http · 3', ...all.slice(4)]);
+  assert.deepEqual(await problems(page), []);
+  await table.locator('.fold-group').focus();
+  await page.keyboard.press('Enter');
+  assert.deepEqual(await shown(), [all[0], 'http · 3', ...all.slice(1)]);
+  assert.deepEqual(offences, []);
+});
+
 test('errors are read aloud only to those who ask for it, one sentence in five seconds', async () => {
   const { page, offences } = await open(browser, { port: daemon.port });
   await page.waitForSelector('[data-state="live"]');

@@ -75,7 +75,7 @@ export const rows = (page) => page.evaluate(() => [...document.querySelectorAll(
 export const messages = async (page) => (await rows(page)).filter((row) => row.kind === 'record').map((row) => row.message);
 
 /** Waits until a condition holds. */
-export async function until(what, condition, ms = 10_000) {
+export async function until(what, condition, ms = 30_000) {
   const end = Date.now() + ms;
   for (;;) {
     if (await condition()) return;
@@ -155,7 +155,7 @@ export const range = (from, to) => Array.from({ length: to - from }, (_, i) => f
 export const state = (page) => page.locator('#state').getAttribute('data-state');
 
 /** Waits for a state, and gives its words. */
-export async function inState(page, name, ms = 10_000) {
+export async function inState(page, name, ms = 30_000) {
   await page.waitForSelector(`#state[data-state="${name}"]`, { timeout: ms });
   return page.locator('#state-word').textContent();
 }

@@ -194,6 +194,12 @@ test('check 14: the box speaks the query language, and says what it could not re
   await until('it says why', async () => /^searched as text · a bracket is not closed/.test(await page.locator('#understood').textContent()));
   await ask(page, `service:${name} level=error`);
   await until('a hint', async () => (await page.locator('#understood').textContent()) === 'did you mean level:error');
+  await ask(page, `service:${name} -größe (level=error)`);
+  await until('the hint again', async () => (await page.locator('#understood').textContent()) === 'did you mean level:error');
+  await page.locator('#understood button').click();
+  await until('it is put in its place', async () => (await page.inputValue('#text')) === `service:${name} -größe (level:error)`);
+  await until('and runs', async () => (await messages(page)).join() === 'three');
+  assert.equal(await page.locator('#understood').isVisible(), false);
   assert.deepEqual(offences, []);
 });
 

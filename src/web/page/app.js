@@ -8,6 +8,7 @@ import { listen } from './keys.js';
 import { List } from './list.js';
 import { firstSteps, signIn } from './panels.js';
 import { Search } from './search.js';
+import { showUnderstood } from './understood.js';
 import { openSettings, set, settings } from './settings.js';
 import { iso, setHours } from './time.js';
 import { TIME_STYLES, change, marker, patternFor, view } from './view.js';
@@ -133,7 +134,7 @@ const lineOf = (record) => `${iso(record.timestamp)} ${words.CODES[record.level]
 
 function openDetail(record, { key, place }) {
   search.opened(record);
-  const links = meta?.meta.links;
+  const links = meta?.meta.links ?? meta?.links;
   if (!list.isPhone) {
     const isBeside = wide.matches && settings.detail === 'beside';
     const pin = wide.matches && (() => {
@@ -189,9 +190,7 @@ function showFollow() {
 function showStatus() {
   const state = $('state');
   state.dataset.state = status.state;
-  const about = words.queryWords(status.hello?.q ?? search.state.q);
-  $('understood').hidden = !about;
-  if ($('understood').textContent !== about) $('understood').textContent = about;
+  showUnderstood($('understood'), status.hello?.q ?? search.state.q, search.place);
   const isPaused = !list.following && ['live', 'quiet'].includes(status.state);
   const text = isPaused ? 'Paused' : words.stateWords(status, Date.now());
   if ($('state-word').textContent !== text) $('state-word').textContent = text;

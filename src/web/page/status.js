@@ -20,24 +20,35 @@ export function troubles({ pipeline }) {
   return found;
 }
 
-const answers = (server) => (server?.latency_ms == null ? '' : ` · answers in ${server.latency_ms} ms`);
+const answers = (server) => (server?.latency_ms == null ? '' : `answers in ${count(Number(server.latency_ms.toFixed(1)))} ms`);
+const joined = (...parts) => parts.filter(Boolean).join(' · ');
+
+function storeWords(store) {
+  const behind = store.lag_ms == null ? '' : `writes ${count(store.lag_ms)} ms behind`;
+  return joined(store.ok ? 'up' : 'away', store.version, store.embedded && 'embedded', answers(store), behind, store.error);
+}
+
+function redisWords({ spill, redis }) {
+  if (spill.reason) return joined('away', spill.reason, `${count(spill.records)} records, ${bytes(spill.bytes)} on the disk`);
+  return joined(redis?.error ?? 'up', answers(redis));
+}
 
 const sum = (counts) => Object.values(counts).reduce((a, b) => a + b, 0);
 
 function figures(now, before, meta) {
   const { pipeline, live } = now.body;
   const seconds = before ? (now.at - before.at) / 1000 : 0;
-  const rate = (name) => (seconds ? ` · ${count(Math.round((sum(pipeline[name]) - sum(before.body.pipeline[name])) / seconds))}/s` : '');
+  const rate = (of) => (seconds ? ` (${count(Math.round((of(now.body.pipeline) - of(before.body.pipeline)) / seconds))}/s)` : '');
   const each = (counts) => Object.entries(counts).map(([name, n]) => `${name} ${count(n)}`).join(' · ');
   const rows = [
-    ['Accepted', `${each(pipeline.accepted)}${rate('accepted')}`],
+    ['Accepted', Object.keys(pipeline.accepted).map((name) => `${name} ${count(pipeline.accepted[name])}${rate(({ accepted }) => accepted[name] ?? 0)}`).join(' · ')],
     ['Refused', each(pipeline.refused), sum(pipeline.refused) > 0],
     ['Queue', `${count(pipeline.queued)} records · ${bytes(pipeline.queue_bytes)} · oldest ${(pipeline.queue_age_ms / 1000).toFixed(1)} s`, pipeline.queue_age_ms > OLD_MS],
-    ['Stored', count(pipeline.stored)],
+    ['Stored', `${count(pipeline.stored)}${rate(({ stored }) => stored)}`],
     ['Dead letters', count(pipeline.dead), pipeline.dead > 0],
-    ['ClickHouse', `${pipeline.store.ok ? 'up' : 'away'}${pipeline.store.version ? ` · ${pipeline.store.version}` : ''}${pipeline.store.embedded ? ' · embedded' : ''}${answers(pipeline.store)}${pipeline.store.lag_ms == null ? '' : ` · writes ${count(pipeline.store.lag_ms)} ms behind`}${pipeline.store.error ? ` · ${pipeline.store.error}` : ''}`, !pipeline.store.ok],
+    ['ClickHouse', storeWords(pipeline.store), !pipeline.store.ok],
   ];
-  if (pipeline.spill) rows.push(['Redis', pipeline.spill.reason ? `away · ${pipeline.spill.reason} · ${count(pipeline.spill.records)} records, ${bytes(pipeline.spill.bytes)} on the disk` : `${pipeline.redis?.error ?? 'up'}${answers(pipeline.redis)}`, Boolean(pipeline.spill.reason ?? pipeline.redis?.error)]);
+  if (pipeline.spill) rows.push(['Redis', redisWords(pipeline), Boolean(pipeline.spill.reason ?? pipeline.redis?.error)]);
   if (pipeline.disk?.free_bytes != null) rows.push(['Disk free', bytes(pipeline.disk.free_bytes)]);
   rows.push(
     ['Damage', pipeline.damaged.stretches ? `${count(pipeline.damaged.stretches)} stretches, ${count(pipeline.damaged.records)} records` : 'none', pipeline.damaged.stretches > 0],

@@ -8,6 +8,8 @@ import { count } from './words.js';
 
 /** So many at first, and with each click: a record may have thousands. */
 const AT_ONCE = 100;
+/** So many names that begin alike fold together. */
+const GROUP = 3;
 
 /** Asks whoever keeps the query to include a value, or exclude it. */
 function edit(field, value, exclude) {
@@ -39,12 +41,12 @@ function tools(name, field, value, shown) {
 }
 
 /** One row: a name and its value; with a `field` of the query it can go there. */
-export function entry(name, value, field, before = '') {
+export function entry(name, value, field, before) {
   const key = element('th');
   key.scope = 'row';
   // What a name shares with the one above stands back.
   const dots = name.lastIndexOf('.') + 1;
-  const isShared = dots > 0 && before.startsWith(name.slice(0, dots));
+  const isShared = dots > 0 && before?.startsWith(name.slice(0, dots));
   const [head, tail] = [element('span', 'shared'), element('span')];
   show(head, isShared ? name.slice(0, dots) : '');
   show(tail, isShared ? name.slice(dots) : name);
@@ -55,17 +57,54 @@ export function entry(name, value, field, before = '') {
   return element('tr', '', key, element('td', '', shown, ' ', tools(name, field, text, shown)));
 }
 
+const groupOf = (name) => name.slice(0, Math.max(0, name.indexOf('.')));
+
+/** Names that begin alike, under a row that folds them. */
+function group(name, size) {
+  const body = element('tbody');
+  const fold = button('', () => {
+    const isOpen = fold.getAttribute('aria-expanded') === 'true';
+    fold.setAttribute('aria-expanded', String(!isOpen));
+    body.classList.toggle('folded', isOpen);
+  }, 'fold-group');
+  fold.setAttribute('aria-expanded', 'true');
+  show(fold, `${name} · ${count(size)}`);
+  const head = element('th', '', fold);
+  head.colSpan = 2;
+  body.append(element('tr', 'group', head));
+  return body;
+}
+
 /** A folding table of a map, sorted, with a field that narrows it. */
 export function map(title, values, prefix, isFolded) {
   const names = Object.keys(values ?? {}).sort();
   if (names.length === 0) return [];
   const table = element('table');
   const more = button('', () => fill(AT_ONCE));
-  let left = names;
+  let left;
+  let last;
+  let body;
+  let sizes;
+  const begin = (all) => {
+    left = all;
+    last = '';
+    body = null;
+    sizes = new Map();
+    for (const name of all) sizes.set(groupOf(name), (sizes.get(groupOf(name)) ?? 0) + 1);
+    table.replaceChildren();
+  };
+  const isGroup = (name) => name !== '' && sizes.get(name) >= GROUP;
   function fill(most) {
-    const now = left.slice(0, most);
+    for (const name of left.slice(0, most)) {
+      const mine = groupOf(name);
+      if (!body || (mine !== groupOf(last) && (isGroup(mine) || isGroup(groupOf(last))))) {
+        body = isGroup(mine) ? group(mine, sizes.get(mine)) : element('tbody');
+        table.append(body);
+      }
+      body.append(entry(name, values[name], `${prefix}.${name}`, isGroup(mine) ? `${mine}.` : last));
+      last = name;
+    }
     left = left.slice(most);
-    table.append(...now.map((name, i) => entry(name, values[name], `${prefix}.${name}`, now[i - 1])));
     more.hidden = left.length === 0;
     more.textContent = `Show ${count(Math.min(AT_ONCE, left.length))} of ${count(left.length)} more`;
   }
@@ -74,10 +113,10 @@ export function map(title, values, prefix, isFolded) {
   filter.setAttribute('aria-label', `Narrow ${title}`);
   filter.addEventListener('input', () => {
     const text = filter.value.toLowerCase();
-    left = names.filter((name) => name.toLowerCase().includes(text) || String(values[name]).toLowerCase().includes(text));
-    table.replaceChildren();
+    begin(names.filter((name) => name.toLowerCase().includes(text) || String(values[name]).toLowerCase().includes(text)));
     fill(AT_ONCE);
   });
+  begin(names);
   fill(AT_ONCE);
   const box = element('details', '', element('summary', '', `${title} · ${count(names.length)}`), filter, table, more);
   box.open = !isFolded;

@@ -31,7 +31,7 @@ export function errorWords({ count: n, service, message }) {
 export const pausedWords = (fresh) => `Paused · ${freshWords(fresh)}`;
 
 export function skippedWords(item) {
-  const why = { rate: 'they came faster than the page asked for', slow: 'this browser was too slow' };
+  const why = { rate: item.limit ? `they came faster than ${count(item.limit)}/s` : 'they came faster than the page asked for', slow: 'this browser was too slow' };
   if (item.isDone) return `${lines(item.count)} of this time are not in the store, or not yet`;
   const levels = byLevel(item.by_level ?? {});
   return `${lines(item.count)} not shown${levels ? ` — ${levels}` : ''} — ${why[item.reason] ?? item.reason}`;
@@ -121,10 +121,8 @@ export const KEYS = [
   ['Ctrl+F', 'find in what is loaded'], ['?', 'these keys'],
 ];
 
-/** What there is to say about a query: why it was taken as text, or what may have been meant. */
-export function queryWords(q) {
+/** Why a query was taken as text; nothing if it was not. */
+export function faultWords(q) {
   const fault = q?.searched_as_text;
-  if (fault) return `searched as text · ${fault.text}${fault.hint ? ` · ${fault.hint}` : ''}`;
-  const instead = q?.hints?.map((hint) => hint.instead).join(' or ');
-  return instead ? `did you mean ${instead}` : '';
+  return fault ? `searched as text · ${fault.text}${fault.hint ? ` · ${fault.hint}` : ''}` : '';
 }

@@ -57,7 +57,7 @@ const connection = new Connection({
     if (frozen && ring.isFull) {
       ring.missNote(note);
     } else {
-      ring.note(note, edge);
+      ring.note({ ...note, limit: connection.status.rateLimit }, edge);
       if (frozen) count(note.count ?? 0, (note.by_level?.error ?? 0) + (note.by_level?.fatal ?? 0));
     }
     touch();
