@@ -270,7 +270,11 @@ fn start_hub(
     reader: &Reader,
     writer: watch::Receiver<WriterStatus>,
 ) -> anyhow::Result<Hub> {
-    let backfill = StoreBackfill::new(reader.clone(), writer, config.retention.duration());
+    let backfill = StoreBackfill::new(
+        reader.clone(),
+        writer,
+        config.longest_retention().duration(),
+    );
     let bounds = HubConfig {
         ring_bytes: config.live.ring.as_usize(),
         buffer_bytes: config.live.buffer.as_usize(),

@@ -23,7 +23,7 @@ use crate::telemetry::logging;
 pub type Reread = Box<dyn Fn() -> anyhow::Result<Config> + Send>;
 
 /// Keys that are taken over; all below them are too.
-const LIVE: [&str; 9] = [
+const LIVE: [&str; 10] = [
     "auth",
     "tls",
     "otlp",
@@ -33,6 +33,7 @@ const LIVE: [&str; 9] = [
     "links",
     "log.level",
     "retention",
+    "retention_except",
 ];
 /// Keys among those that take a restart all the same.
 const FIXED: [&str; 2] = ["limits.connections", "limits.in_flight"];
@@ -99,8 +100,9 @@ impl Reloader {
         self.server.change(&config.limits, tls);
         self.read_tokens
             .send_replace(config.auth.read_tokens.clone().into());
-        if config.retention != self.config.retention {
-            self.keep(config.retention.duration());
+        let kept = |config: &Config| (config.retention, config.retention_except.clone());
+        if kept(&config) != kept(&self.config) {
+            self.keep(&config);
         }
         self.config = config;
         let (taken, fixed) = (taken.join(", "), fixed.join(", "));
@@ -119,8 +121,8 @@ impl Reloader {
     }
 
     /// Changes how long the tables keep records.
-    fn keep(&mut self, retention: Duration) {
-        self.schema.keep(retention);
+    fn keep(&mut self, config: &Config) {
+        self.schema.keep(config);
         let (schema, store) = (self.schema.clone(), self.store.clone());
         let changed = tokio::spawn(async move {
             while let Err(error) = schema.ensure(&store).await {
@@ -142,6 +144,7 @@ fn with_fixed(new: Config, old: &Config) -> Config {
     config.levels = new.levels;
     config.links = new.links;
     config.retention = new.retention;
+    config.retention_except = new.retention_except;
     config.log.level = new.log.level;
     config.limits = crate::config::Limits {
         connections: old.limits.connections,

@@ -9,7 +9,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::units::{self, serde_as_text};
-use super::{ByteSize, Cors, Levels, Otlp, Period, Secret};
+use super::{ByteSize, Cors, Exception, Levels, Otlp, Period, Secret};
 
 /// The whole configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -21,6 +21,9 @@ pub struct Config {
     /// How long records are kept in ClickHouse. Records older than this on arrival are stored under
     /// their time of receipt, with the original time in an attribute.
     pub retention: Period,
+    /// Other times for some, such as `level:debug 3d` or `service:audit 365d`. For a record that several
+    /// name, the shortest holds.
+    pub retention_except: Vec<Exception>,
     /// Addresses to listen on.
     pub listen: Listen,
     /// Tokens asked of senders and readers.
@@ -56,6 +59,7 @@ impl Default for Config {
         Self {
             state_dir: PathBuf::from("watchtower-data"),
             retention: Period::days(30),
+            retention_except: Vec::new(),
             listen: Listen::default(),
             auth: Auth::default(),
             tls: Tls::default(),
