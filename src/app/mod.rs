@@ -40,7 +40,7 @@ use crate::queue::{self, Queue};
 use crate::receivers::Door;
 use crate::server::{self, Port, Server, Switch};
 use crate::shutdown::{self, Signals};
-use crate::store::{Client, Reader, ReaderLimits, StoreBackfill, Writer, WriterStatus};
+use crate::store::{Client, Guard, Reader, ReaderLimits, StoreBackfill, Writer, WriterStatus};
 use crate::telemetry::Metrics;
 pub use inspect::{inspect, missing};
 use listeners::Listeners;
@@ -141,10 +141,12 @@ async fn serve(config: Arc<Config>, reread: Reread) -> anyhow::Result<ExitCode> 
     let (intake, committer) = Intake::new(&config, queue.clone(), ids, publish);
     let stop = CancellationToken::new();
     let server = Server::new(&config.limits, tls, stop.clone());
+    let guard = Guard::new(store.clone(), &config);
     let (beats, heard) = watch::channel(Beats::default());
     tokio::spawn(pulse::run(reader.clone(), queue.clone(), beats));
     let overview = Overview {
         beats: heard,
+        guard: guard.status(),
         state_dir: config.state_dir.clone(),
         connections: server.places().clone(),
         started: Instant::now(),
@@ -162,6 +164,7 @@ async fn serve(config: Arc<Config>, reread: Reread) -> anyhow::Result<ExitCode> 
     let drain = CancellationToken::new();
     let mut writer = tokio::spawn(writer.run(drain.clone().cancelled_owned()));
     tokio::spawn(overview.clone().report());
+    tokio::spawn(guard.run());
 
     let (health, health_service) = tonic_health::server::health_reporter();
     report_health(&health, ServingStatus::Serving).await;

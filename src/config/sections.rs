@@ -386,6 +386,11 @@ pub struct Store {
     pub batch_delay: Period,
     /// Inserts under way at once, 1 to 16.
     pub inserts: usize,
+    /// Most bytes of records on disk; the oldest days are dropped beyond it. 0: no bound but `retention`.
+    pub max_disk: ByteSize,
+    /// Bytes to be left free on the disk of the embedded engine; the oldest days are dropped below it. 0:
+    /// nothing is.
+    pub min_free: ByteSize,
     /// Longest wait for one insert before it is tried again.
     pub insert_timeout: Period,
 }
@@ -401,6 +406,8 @@ impl Default for Store {
             batch_bytes: ByteSize::mib(64),
             batch_delay: Period::millis(500),
             inserts: 2,
+            max_disk: ByteSize::bytes(0),
+            min_free: ByteSize::mib(1 << 10),
             insert_timeout: Period::secs(60),
         }
     }

@@ -1,8 +1,8 @@
 //! The tables: made once, whoever makes them; changed when the configuration is.
 
-use watchtower::config::Period;
+use watchtower::config::{ByteSize, Period};
 use watchtower::frame::COLUMNS;
-use watchtower::store::{Schema, statements_for};
+use watchtower::store::{Guard, Schema, statements_for};
 
 use crate::support::engine::{TestEngine, query};
 
@@ -178,4 +178,38 @@ async fn records_with_a_retention_of_their_own_go_by_it() {
     let table = query(&client, created).await;
     assert!(table.contains("ttl_only_drop_parts = 1"), "{table}");
     assert!(table.contains("toIntervalSecond(2592000)"), "{table}");
+}
+
+/// Case: three days of records, a bound that the store is over, and then a floor that no disk has.
+/// Holds: the oldest days go, today's stays; what went is counted.
+#[tokio::test]
+async fn the_oldest_days_make_room() {
+    let mut engine = TestEngine::start().await;
+    let client = engine.client_with_tables().await;
+    for days in [0, 1, 2, 3] {
+        let insert = format!(
+            "INSERT INTO watchtower.logs (timestamp, id, message) SELECT now() - INTERVAL {days} DAY, number, \
+             randomPrintableASCII(100) FROM numbers(1000)"
+        );
+        client.execute(&insert).await.unwrap();
+    }
+    let left = async || query(&client, "SELECT count() FROM watchtower.logs").await;
+    let bytes = "SELECT sum(bytes_on_disk) FROM system.parts WHERE database = 'watchtower' AND table = 'logs' AND active";
+    let bytes: u64 = query(&client, bytes).await.parse().unwrap();
+    engine.config.store.min_free = ByteSize::bytes(0);
+    engine.config.store.max_disk = ByteSize::bytes(bytes);
+    let mut guard = Guard::new(client.clone(), &engine.config);
+    guard.look().await.unwrap();
+    assert_eq!(left().await, "4000");
+    engine.config.store.max_disk = ByteSize::bytes(bytes - bytes / 3);
+    let mut guard = Guard::new(client.clone(), &engine.config);
+    guard.look().await.unwrap();
+    assert_eq!(left().await, "2000");
+    let status = *guard.status().borrow();
+    assert_eq!((status.dropped_days, status.dropped_records), (2, 2000));
+    engine.config.store.max_disk = ByteSize::bytes(0);
+    engine.config.store.min_free = ByteSize::bytes(1 << 60);
+    let mut guard = Guard::new(client.clone(), &engine.config);
+    guard.look().await.unwrap();
+    assert_eq!(left().await, "1000");
 }
