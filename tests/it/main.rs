@@ -31,6 +31,7 @@ mod queue_command;
 mod readme;
 mod reload;
 mod resends;
+mod scan;
 mod store_faults;
 mod store_schema;
 mod store_search;
