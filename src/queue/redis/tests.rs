@@ -66,7 +66,7 @@ async fn drain(queue: &RedisQueue) -> Vec<u64> {
 
 /// Waits until something holds.
 async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(15);
+    let deadline = Instant::now() + Duration::from_secs(60);
     while !holds().await {
         assert!(Instant::now() < deadline, "{what} did not come to be");
         tokio::time::sleep(Duration::from_millis(20)).await;

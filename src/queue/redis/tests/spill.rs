@@ -1,6 +1,8 @@
 //! The spill before a real Redis. Case: Redis is killed, paused, full, read-only while frames come;
 //! must hold: no append fails, and every frame comes out of Redis once and in order.
 
+use std::sync::{Arc, Mutex};
+
 use super::*;
 use crate::config::{ByteSize, DiskQueueConfig};
 use crate::queue::spill::Spill;
@@ -19,31 +21,36 @@ fn open_in(server: &Server, dir: &std::path::Path, disk: &DiskQueueConfig) -> Re
     RedisQueue::open_with(&config(server), "a", dead(), Some(spill), None).unwrap()
 }
 
-/// Claims until told to stop; the first ids.
-fn claim_all(queue: &RedisQueue) -> tokio::task::JoinHandle<Vec<u64>> {
+/// The first ids of what was claimed so far.
+type Claimed = Arc<Mutex<Vec<u64>>>;
+
+/// Claims until the queue is closed.
+fn claim_all(queue: &RedisQueue) -> (tokio::task::JoinHandle<()>, Claimed) {
     let queue = queue.clone();
-    tokio::spawn(async move {
-        let mut all = Vec::new();
+    let all = Claimed::default();
+    let claimed = Arc::clone(&all);
+    let claims = tokio::spawn(async move {
         loop {
             match queue.claim(&LIMITS).await {
                 Ok(claim) => {
-                    all.extend(ids(&claim));
+                    all.lock().unwrap().extend(ids(&claim));
                     while queue.ack(&claim).await.is_err() {
                         tokio::time::sleep(Duration::from_millis(20)).await;
                     }
                 }
-                Err(Error::Closed) => return all,
+                Err(Error::Closed) => return,
                 Err(_) => {}
             }
         }
-    })
+    });
+    (claims, claimed)
 }
 
 /// Appends a stream of frames while trouble comes again and again.
 async fn troubled(server: &mut Server, mut trouble: impl AsyncFnMut(&mut Server)) {
     let dir = tempfile::tempdir().unwrap();
     let queue = open_in(server, dir.path(), &disk());
-    let claims = claim_all(&queue);
+    let (claims, claimed) = claim_all(&queue);
     let appender = queue.clone();
     let appends = tokio::spawn(async move {
         let mut longest = Duration::ZERO;
@@ -65,7 +72,13 @@ async fn troubled(server: &mut Server, mut trouble: impl AsyncFnMut(&mut Server)
         trouble(server).await;
     }
     let longest = appends.await.unwrap();
-    assert!(longest < Duration::from_secs(2), "{longest:?}");
+    // Far below what a sender waits for, on a machine that has other things to do.
+    assert!(longest < Duration::from_secs(8), "{longest:?}");
+    // While Redis is away the depth is the last that was known, so that it says nothing by itself.
+    until("the last frame", async || {
+        claimed.lock().unwrap().len() >= 2000
+    })
+    .await;
     until("an empty queue", async || {
         queue.depth().await == Depth::default()
     })
@@ -75,7 +88,8 @@ async fn troubled(server: &mut Server, mut trouble: impl AsyncFnMut(&mut Server)
     })
     .await;
     queue.close().await;
-    assert_eq!(claims.await.unwrap(), (1..=2000).collect::<Vec<_>>());
+    claims.await.unwrap();
+    assert_eq!(*claimed.lock().unwrap(), (1..=2000).collect::<Vec<_>>());
 }
 
 #[tokio::test]
@@ -137,13 +151,18 @@ async fn r_041_a_full_redis_is_not_noticed_by_senders() {
     assert!(queue.spills_because().unwrap().contains("OOM"));
     assert_eq!(queue.last_error().map(|error| error.to_string()), None);
     assert_eq!(queue.depth().await.frames, 100);
-    let claims = claim_all(&queue);
+    let (claims, claimed) = claim_all(&queue);
+    until("the last frame", async || {
+        claimed.lock().unwrap().len() >= 100
+    })
+    .await;
     until("an empty queue", async || {
         queue.depth().await == Depth::default()
     })
     .await;
     queue.close().await;
-    assert_eq!(claims.await.unwrap(), (1..=100).collect::<Vec<_>>());
+    claims.await.unwrap();
+    assert_eq!(*claimed.lock().unwrap(), (1..=100).collect::<Vec<_>>());
 }
 
 #[tokio::test]
