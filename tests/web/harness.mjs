@@ -115,7 +115,13 @@ export async function proxy() {
 export const walk = (page, from = 0) => page.evaluate(async (begin) => {
   const list = document.getElementById('list');
   const seen = new Map();
-  const frame = () => new Promise((resolve) => { requestAnimationFrame(resolve); });
+  const begun = performance.now();
+  const inTime = (what) => {
+    const says = () => `${list.scrollTop} of ${list.scrollHeight} with ${list.clientHeight}, ${shown().length} rows, ${document.getElementById('state-word').textContent}, ${document.getElementById('older-words').textContent}, ${document.visibilityState}`;
+    if (performance.now() - begun > 90_000) throw new Error(`${what} takes too long: ${says()}`);
+  };
+  // A browser that has much to do draws seldom.
+  const frame = () => new Promise((resolve) => { requestAnimationFrame(resolve); setTimeout(resolve, 1_000); });
   const shown = () => [...list.querySelectorAll('.row:not([hidden])')];
   const gather = () => {
     // Lines that are loaded above move all places by as many.
@@ -126,6 +132,7 @@ export const walk = (page, from = 0) => page.evaluate(async (begin) => {
     }
   };
   for (let height = 0; begin === 0 && height !== list.scrollHeight;) {
+    inTime('coming to the top');
     height = list.scrollHeight;
     list.scrollTop = 0;
     await new Promise((resolve) => { setTimeout(resolve, 500); });
@@ -133,6 +140,7 @@ export const walk = (page, from = 0) => page.evaluate(async (begin) => {
   list.scrollTop = begin;
   const last = () => list.scrollHeight - list.clientHeight - 20;
   for (;;) {
+    inTime('coming to the end');
     const [top, bottom] = [list.scrollTop, list.scrollTop + list.clientHeight];
     // Until the worker has sent what is in view.
     for (let wait = 0; wait < 600; wait += 1) {
