@@ -6,14 +6,15 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::timeout;
 use tracing::{info, warn};
 
-/// Waits for SIGTERM or SIGINT.
+/// Waits for SIGTERM or SIGINT, or SIGHUP.
 pub struct Signals {
+    hangup: Signal,
     terminate: Signal,
     interrupt: Signal,
 }
 
 impl Signals {
-    /// Takes the two signals over from here on.
+    /// Takes the signals over from here on.
     ///
     /// # Errors
     /// When the system does not allow it.
@@ -21,10 +22,20 @@ impl Signals {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
         })
     }
 
-    /// Resolves at the next of the two.
+    /// As [`Signals::next`], and `None` at SIGHUP.
+    pub async fn any(&mut self) -> Option<&'static str> {
+        tokio::select! {
+            _ = self.terminate.recv() => Some("SIGTERM"),
+            _ = self.interrupt.recv() => Some("SIGINT"),
+            _ = self.hangup.recv() => None,
+        }
+    }
+
+    /// Resolves at the next of the two that end the daemon.
     pub async fn next(&mut self) -> &'static str {
         tokio::select! {
             _ = self.terminate.recv() => "SIGTERM",

@@ -31,7 +31,7 @@ pub(super) async fn require(
     request: Request,
     next: Next,
 ) -> Result<Response, ApiError> {
-    if !state.read_tokens.is_empty() {
+    if !state.read_tokens().is_empty() {
         return Ok(next.run(request).await);
     }
     let host = named(request.uri(), request.headers());

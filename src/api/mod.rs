@@ -61,7 +61,7 @@ pub struct ApiParts {
     /// What does not change while the daemon runs.
     pub meta: Meta,
     /// Tokens that may read; none means that everybody may.
-    pub read_tokens: Vec<Secret>,
+    pub read_tokens: tokio::sync::watch::Receiver<Arc<[Secret]>>,
     /// Names by which this machine may be addressed while there is no read token, beside those that
     /// cannot be somebody else's. The machine's own host name belongs here.
     pub host_names: Vec<String>,
@@ -76,6 +76,13 @@ impl ApiState {
     #[must_use]
     pub fn new(parts: ApiParts) -> Self {
         Self(Arc::new(parts))
+    }
+}
+
+impl ApiState {
+    /// The tokens that may read at this moment.
+    fn read_tokens(&self) -> Arc<[Secret]> {
+        Arc::clone(&self.0.read_tokens.borrow())
     }
 }
 

@@ -91,6 +91,10 @@ pub struct StoreStatus {
     pub embedded: bool,
     /// What it last said when it failed, and nothing since it works again.
     pub error: Option<String>,
+    /// Bytes of records on its disk, once known.
+    pub bytes: Option<u64>,
+    /// Records dropped since the start to make room.
+    pub dropped_records: u64,
     /// Milliseconds that its last answer to a small question took.
     pub latency_ms: Option<f64>,
     /// Milliseconds that the last insert took.

@@ -2,16 +2,22 @@
 
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, Query, Request, State};
 use axum::response::{IntoResponse, Response};
-use futures_util::StreamExt;
+use futures_util::future::{BoxFuture, Shared};
+use futures_util::{FutureExt, StreamExt};
 use http::{Extensions, HeaderMap, HeaderValue, StatusCode, header};
 
+use tokio::sync::watch;
+
+use super::auth::may_read;
 use super::params::Params;
 use super::{ApiError, ApiState, ClientAddress};
+use crate::config::Secret;
 use crate::live::{SeatsFull, Subscribe};
 
 const DEFAULT_BACKLOG: usize = 200;
@@ -41,7 +47,14 @@ pub(super) async fn get(
     let mut response = if params.get("probe").is_some_and(|probe| probe != "0") {
         Json(viewer.hello()).into_response()
     } else {
-        let stream = viewer.into_stream().map(Ok::<_, Infallible>);
+        let signed_out = signed_out(state.read_tokens.clone(), request.headers().clone());
+        let stream = viewer.into_stream().take_until(signed_out.clone());
+        let farewell = futures_util::stream::once(async move {
+            let is_signed_out = signed_out.peek().is_some();
+            is_signed_out.then(|| crate::live::bye("auth"))
+        });
+        let stream = stream.chain(farewell.filter_map(futures_util::future::ready));
+        let stream = stream.map(Ok::<_, Infallible>);
         let mut response = Body::from_stream(stream).into_response();
         let content_type = HeaderValue::from_static("text/event-stream");
         response
@@ -57,6 +70,21 @@ pub(super) async fn get(
         HeaderValue::from_static("no-store, no-transform"),
     );
     Ok(response)
+}
+
+/// Resolves once the token that let these headers in is none any more.
+fn signed_out(
+    mut tokens: watch::Receiver<Arc<[Secret]>>,
+    headers: HeaderMap,
+) -> Shared<BoxFuture<'static, ()>> {
+    let changed = async move {
+        let lost = tokens.wait_for(|tokens| !may_read(&headers, tokens));
+        if lost.await.is_err() {
+            // The daemon is ending, which the hub tells.
+            std::future::pending::<()>().await;
+        }
+    };
+    changed.boxed().shared()
 }
 
 fn read(params: &Params, headers: &HeaderMap) -> Result<Subscribe, ApiError> {

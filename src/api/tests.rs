@@ -83,10 +83,13 @@ async fn serve(read_tokens: &[&str], page: SearchPage) -> Server {
         status: Arc::new(|| Box::pin(async { Status::default() })),
         ready: Arc::new(|| Err("the queue is full".to_owned())),
         meta: Meta::default(),
-        read_tokens: read_tokens
-            .iter()
-            .map(|token| Secret::new((*token).to_owned()))
-            .collect(),
+        read_tokens: tokio::sync::watch::channel(
+            read_tokens
+                .iter()
+                .map(|token| Secret::new((*token).to_owned()))
+                .collect(),
+        )
+        .1,
         host_names: Vec::new(),
     });
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -7,6 +7,7 @@ mod memory;
 mod node;
 mod overview;
 mod pulse;
+mod reload;
 mod state_dir;
 
 use std::process::ExitCode;
@@ -28,7 +29,7 @@ use tonic_health::server::HealthReporter;
 use tracing::{error, info, warn};
 
 use crate::api::{ApiParts, ApiState, Meta, Ports};
-use crate::config::Config;
+use crate::config::{Config, Secret};
 use crate::engine::Engine;
 use crate::frame::Frame;
 use crate::intake::resends::Resends;
@@ -37,14 +38,16 @@ use crate::live::{Cursor, Hub, HubConfig, Seats};
 use crate::queue::dead::DeadLetters;
 use crate::queue::{self, Queue};
 use crate::receivers::Door;
-use crate::server::{self, Port, Server};
+use crate::server::{self, Port, Server, Switch};
 use crate::shutdown::{self, Signals};
-use crate::store::{Client, Reader, ReaderLimits, StoreBackfill, Writer, WriterStatus};
+use crate::store::{Client, Guard, Reader, ReaderLimits, StoreBackfill, Writer, WriterStatus};
 use crate::telemetry::Metrics;
 pub use inspect::{inspect, missing};
 use listeners::Listeners;
 use overview::Overview;
 use pulse::Beats;
+pub use reload::Reread;
+use reload::{MakeRoutes, Reloader};
 
 /// The service whose health is reported beside the whole server's.
 const LOGS_SERVICE: &str = "opentelemetry.proto.collector.logs.v1.LogsService";
@@ -62,18 +65,18 @@ const QUEUE_GRACE: Duration = Duration::from_secs(5);
 /// How long the engine may take to end; it is killed before that.
 const ENGINE_GRACE: Duration = Duration::from_secs(20);
 
-/// Runs the daemon until it is told to stop.
+/// Runs the daemon until it is told to stop. `reread` reads the configuration again for SIGHUP.
 ///
 /// # Errors
 /// When a stage cannot start, or one stops by itself.
-pub fn run(config: Config) -> anyhow::Result<ExitCode> {
+pub fn run(config: Config, reread: Reread) -> anyhow::Result<ExitCode> {
     memory::give_back();
     raise_file_limit(&config);
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .context("could not start the runtime")?
-        .block_on(serve(Arc::new(config)))
+        .block_on(serve(Arc::new(config), reread))
 }
 
 /// Raises the limit of open files as far as this user may, so that it is not reached before that of
@@ -105,7 +108,7 @@ fn connect(config: &Config) -> anyhow::Result<(Option<Engine>, Client)> {
     Ok((Some(engine), client))
 }
 
-async fn serve(config: Arc<Config>) -> anyhow::Result<ExitCode> {
+async fn serve(config: Arc<Config>, reread: Reread) -> anyhow::Result<ExitCode> {
     let mut signals = Signals::new().context("could not handle signals")?;
     let tls = server::acceptor(&config.tls)?;
     let listeners = Listeners::bind(&config).await?;
@@ -124,6 +127,7 @@ async fn serve(config: Arc<Config>) -> anyhow::Result<ExitCode> {
     let (engine, client) = connect(&config)?;
     let dead = DeadLetters::open(&config.state_dir.join(queue::dead::DIR))?;
     let writer = Writer::new(queue.clone(), client.clone(), dead.clone(), &config);
+    let (store, schema) = (client.clone(), writer.schema());
     let reader = Reader::new(client, &config, ReaderLimits::default());
     let hub = start_hub(&config, &ids, &reader, writer.status())?;
     let metrics = Metrics::default();
@@ -137,10 +141,12 @@ async fn serve(config: Arc<Config>) -> anyhow::Result<ExitCode> {
     let (intake, committer) = Intake::new(&config, queue.clone(), ids, publish);
     let stop = CancellationToken::new();
     let server = Server::new(&config.limits, tls, stop.clone());
+    let guard = Guard::new(store.clone(), &config);
     let (beats, heard) = watch::channel(Beats::default());
     tokio::spawn(pulse::run(reader.clone(), queue.clone(), beats));
     let overview = Overview {
         beats: heard,
+        guard: guard.status(),
         state_dir: config.state_dir.clone(),
         connections: server.places().clone(),
         started: Instant::now(),
@@ -158,12 +164,38 @@ async fn serve(config: Arc<Config>) -> anyhow::Result<ExitCode> {
     let drain = CancellationToken::new();
     let mut writer = tokio::spawn(writer.run(drain.clone().cancelled_owned()));
     tokio::spawn(overview.clone().report());
+    tokio::spawn(guard.run());
 
     let (health, health_service) = tonic_health::server::health_reporter();
     report_health(&health, ServingStatus::Serving).await;
-    let door = Door::new(Arc::clone(&config), intake.clone(), metrics, resends);
-    let otlp = otlp_router(&door, health_service);
-    let web = web_router(&config, &door, &overview, ports);
+    let (read_tokens, readers) = watch::channel(config.auth.read_tokens.clone().into());
+    let seats = Seats::new(config.live.viewers, config.live.viewers_per_address);
+    let routes: MakeRoutes = {
+        let (intake, overview) = (intake.clone(), overview.clone());
+        Box::new(move |config| {
+            let metrics = overview.metrics.clone();
+            let door = Door::new(
+                Arc::clone(&config),
+                intake.clone(),
+                metrics,
+                resends.clone(),
+            );
+            let web = web_router(&config, &door, &overview, &seats, &readers, ports);
+            [otlp_router(&door, health_service.clone()), web]
+        })
+    };
+    let [otlp, web] = routes(Arc::clone(&config)).map(Switch::new);
+    let mut reloader = Reloader {
+        reread,
+        config: Arc::clone(&config),
+        routes,
+        switches: [otlp.clone(), web.clone()],
+        server: server.clone(),
+        read_tokens,
+        store,
+        schema,
+        retention: None,
+    };
     info!(
         otlp_grpc = %listeners.grpc.local_addr()?,
         otlp_http = %listeners.http.local_addr()?,
@@ -181,7 +213,7 @@ async fn serve(config: Arc<Config>) -> anyhow::Result<ExitCode> {
     tokio::spawn(feed_watchdog());
 
     let signal = tokio::select! {
-        signal = signals.next() => signal,
+        signal = told_to_end(&mut signals, &mut reloader) => signal,
         ended = &mut committer => anyhow::bail!("the committer stopped by itself: {ended:?}"),
         ended = &mut writer => anyhow::bail!("the writer stopped by itself: {ended:?}"),
     };
@@ -215,6 +247,16 @@ async fn serve(config: Arc<Config>) -> anyhow::Result<ExitCode> {
     })
 }
 
+/// Waits for the signal to end; reloads the configuration at each SIGHUP before it.
+async fn told_to_end(signals: &mut Signals, reloader: &mut Reloader) -> &'static str {
+    loop {
+        match signals.any().await {
+            Some(signal) => return signal,
+            None => reloader.reload(),
+        }
+    }
+}
+
 /// The requests that were accepted before the start: those in the journal and those in the queue.
 async fn known_requests(config: &Config, queue: &Queue) -> Resends {
     let resends = Resends::open(&config.state_dir, &config.intake);
@@ -231,7 +273,11 @@ fn start_hub(
     reader: &Reader,
     writer: watch::Receiver<WriterStatus>,
 ) -> anyhow::Result<Hub> {
-    let backfill = StoreBackfill::new(reader.clone(), writer, config.retention.duration());
+    let backfill = StoreBackfill::new(
+        reader.clone(),
+        writer,
+        config.longest_retention().duration(),
+    );
     let bounds = HubConfig {
         ring_bytes: config.live.ring.as_usize(),
         buffer_bytes: config.live.buffer.as_usize(),
@@ -272,7 +318,14 @@ async fn blame_the_request(mut response: Response) -> Response {
 }
 
 /// The routes of the web port: the page and the API for readers, the native JSON POST, metrics.
-fn web_router(config: &Config, door: &Door, overview: &Overview, ports: Ports) -> Router {
+fn web_router(
+    config: &Config,
+    door: &Door,
+    overview: &Overview,
+    seats: &Seats,
+    read_tokens: &watch::Receiver<Arc<[Secret]>>,
+    ports: Ports,
+) -> Router {
     let status = {
         let overview = overview.clone();
         Arc::new(move || overview.clone().status())
@@ -283,12 +336,12 @@ fn web_router(config: &Config, door: &Door, overview: &Overview, ports: Ports) -
     };
     let parts = ApiParts {
         hub: overview.hub.clone(),
-        seats: Seats::new(config.live.viewers, config.live.viewers_per_address),
+        seats: seats.clone(),
         search: Arc::new(overview.reader.clone()),
         status,
         ready,
         meta: meta(config, ports),
-        read_tokens: config.auth.read_tokens.clone(),
+        read_tokens: read_tokens.clone(),
         host_names: vec![host_name()],
     };
     let overview = overview.clone();

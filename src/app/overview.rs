@@ -19,7 +19,7 @@ use crate::queue::dead::DeadLetters;
 use crate::queue::disk::free_bytes;
 use crate::record::Receiver;
 use crate::server;
-use crate::store::{Reader, WriterStatus};
+use crate::store::{GuardStatus, Reader, WriterStatus};
 use crate::telemetry::Metrics;
 use crate::telemetry::metrics::{self, Page};
 
@@ -36,6 +36,7 @@ pub(super) struct Overview {
     pub(super) intake: Intake,
     pub(super) writer: watch::Receiver<WriterStatus>,
     pub(super) beats: watch::Receiver<Beats>,
+    pub(super) guard: watch::Receiver<GuardStatus>,
     pub(super) state_dir: PathBuf,
     pub(super) reader: Reader,
     pub(super) dead: DeadLetters,
@@ -50,6 +51,7 @@ impl Overview {
             let depth = self.queue.depth().await;
             let writer = self.writer.borrow().clone();
             let beats = self.beats.borrow().clone();
+            let guard = *self.guard.borrow();
             let error = self.store_error();
             Status {
                 uptime_seconds: self.started.elapsed().as_secs(),
@@ -75,6 +77,8 @@ impl Overview {
                 }),
                 store: StoreStatus {
                     ok: error.is_none() && writer.ready,
+                    bytes: guard.bytes,
+                    dropped_records: guard.dropped_records,
                     latency_ms: beats.store.took.map(millis),
                     insert_ms: (writer.inserts > 0).then(|| whole_millis(writer.last_took)),
                     lag_ms: (writer.inserts > 0).then(|| whole_millis(writer.lag)),
@@ -201,6 +205,11 @@ impl Overview {
         page.by_receiver(metrics::STORED, writer.stored_records);
         page.single(metrics::DEAD, self.dead_records());
         page.single(metrics::STORE_UP, u64::from(self.is_store_ok()));
+        let guard = *self.guard.borrow();
+        if let Some(bytes) = guard.bytes {
+            page.single(metrics::STORE_BYTES, bytes);
+        }
+        page.single(metrics::DROPPED, guard.dropped_records);
         if let Ok(free) = free_bytes(&self.state_dir) {
             page.single(metrics::DISK_FREE, free);
         }

@@ -112,7 +112,11 @@ enum Command {
 /// What went wrong; [`exit_code`] knows which code it deserves.
 pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     match cli.command.unwrap_or(Command::Serve) {
-        Command::Serve => crate::app::run(start(&cli.config)?),
+        Command::Serve => {
+            let config = start(&cli.config)?;
+            let args = cli.config;
+            crate::app::run(config, Box::new(move || Ok(args.load_inspected()?)))
+        }
         Command::Check(args) => check::run(&args, &cli.config),
         Command::Tail(args) => wait_for(tail::run(args, &cli.config)),
         Command::Search(args) => wait_for(search::run(args, &cli.config)),

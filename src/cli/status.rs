@@ -80,6 +80,10 @@ struct Store {
     latency_ms: Option<f64>,
     insert_ms: Option<u64>,
     lag_ms: Option<u64>,
+    #[serde(default)]
+    bytes: Option<u64>,
+    #[serde(default)]
+    dropped_records: u64,
 }
 
 #[derive(Deserialize)]
@@ -142,6 +146,12 @@ fn troubles(pipeline: &Pipeline) -> Vec<String> {
     {
         all.push(format!("Redis: {error}"));
     }
+    if pipeline.store.dropped_records > 0 {
+        let dropped = pipeline.store.dropped_records;
+        all.push(format!(
+            "{dropped} old records were dropped to make room; see `store.max_disk` and `store.min_free`"
+        ));
+    }
     if pipeline.dead > 0 {
         let dead = pipeline.dead;
         all.push(format!(
@@ -194,6 +204,9 @@ fn told(status: &Answer) -> String {
             "; last insert took {insert} ms, {lag} ms after the first record"
         )
         .expect("strings take all");
+    }
+    if let Some(bytes) = store.bytes {
+        write!(text_of, "; {} on disk", ByteSize::bytes(bytes)).expect("strings take all");
     }
     line("store", text_of);
     if let Some(latency) = pipeline.redis.as_ref().and_then(|redis| redis.latency_ms) {

@@ -354,6 +354,12 @@ fn store_and_engine(config: &Config, found: &mut Found) {
     found.number("store.inserts", store.inserts, 1, MAX_INSERTS);
     found.wait("store.insert_timeout", store.insert_timeout);
     found.at_least("engine.memory", config.engine.memory, MIN_ENGINE_MEMORY);
+    let mut periods = config.retention_except.iter().map(|other| other.period);
+    if let Some(bad) = periods.find(|period| !(MIN_RETENTION..=MAX_RETENTION).contains(period)) {
+        found.unless(false, "retention_except", || {
+            format!("has {bad}; write times from {MIN_RETENTION} to {MAX_RETENTION}")
+        });
+    }
     let good = (MIN_RETENTION..=MAX_RETENTION).contains(&config.retention);
     found.unless(good, "retention", || {
         format!(

@@ -9,7 +9,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::units::{self, serde_as_text};
-use super::{ByteSize, Cors, Levels, Otlp, Period, Secret};
+use super::{ByteSize, Cors, Exception, Levels, Otlp, Period, Secret};
 
 /// The whole configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -21,6 +21,9 @@ pub struct Config {
     /// How long records are kept in ClickHouse. Records older than this on arrival are stored under
     /// their time of receipt, with the original time in an attribute.
     pub retention: Period,
+    /// Other times for some, such as `level:debug 3d` or `service:audit 365d`. For a record that several
+    /// name, the shortest holds.
+    pub retention_except: Vec<Exception>,
     /// Addresses to listen on.
     pub listen: Listen,
     /// Tokens asked of senders and readers.
@@ -56,6 +59,7 @@ impl Default for Config {
         Self {
             state_dir: PathBuf::from("watchtower-data"),
             retention: Period::days(30),
+            retention_except: Vec::new(),
             listen: Listen::default(),
             auth: Auth::default(),
             tls: Tls::default(),
@@ -382,6 +386,11 @@ pub struct Store {
     pub batch_delay: Period,
     /// Inserts under way at once, 1 to 16.
     pub inserts: usize,
+    /// Most bytes of records on disk; the oldest days are dropped beyond it. 0: no bound but `retention`.
+    pub max_disk: ByteSize,
+    /// Bytes to be left free on the disk of the embedded engine; the oldest days are dropped below it. 0:
+    /// nothing is.
+    pub min_free: ByteSize,
     /// Longest wait for one insert before it is tried again.
     pub insert_timeout: Period,
 }
@@ -397,6 +406,8 @@ impl Default for Store {
             batch_bytes: ByteSize::mib(64),
             batch_delay: Period::millis(500),
             inserts: 2,
+            max_disk: ByteSize::bytes(0),
+            min_free: ByteSize::mib(1 << 10),
             insert_timeout: Period::secs(60),
         }
     }

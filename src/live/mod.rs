@@ -37,6 +37,7 @@ pub use backfill::{Backfill, BackfillError, Backfilled};
 pub use counts::LevelCounts;
 pub use cursor::{Cursor, CursorError, node_of};
 pub use hub::{Hub, HubConfig, HubStats, Subscribe};
+pub(crate) use outbox::bye;
 pub use record::{MESSAGE_LIMIT, StoredRecord};
 pub use seats::{Seat, Seats, SeatsFull};
 pub use viewer::Viewer;

@@ -94,8 +94,7 @@ impl Outbox {
             Some("") => Next::End,
             Some(reason) => {
                 state.closed = Some("");
-                let data = json!({"reason": reason, "retry_ms": 1000});
-                Next::Bytes(format_event("bye", &data, None))
+                Next::Bytes(bye(reason))
             }
         }
     }
@@ -142,4 +141,9 @@ impl State {
             self.add(gap.event());
         }
     }
+}
+
+/// The event that ends a stream on purpose.
+pub(crate) fn bye(reason: &str) -> Bytes {
+    format_event("bye", &json!({"reason": reason, "retry_ms": 1000}), None)
 }

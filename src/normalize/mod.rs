@@ -111,7 +111,7 @@ impl Context {
         Self {
             receiver,
             received_at,
-            retention: config.retention.duration(),
+            retention: config.longest_retention().duration(),
             future: config.limits.future.duration(),
             digits: config.levels.digits,
             limits: Limits::from(&config.limits),

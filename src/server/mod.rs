@@ -3,27 +3,29 @@
 
 mod places;
 mod sniff;
+mod switch;
 #[cfg(test)]
 mod tests;
 mod tls;
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use axum::extract::ConnectInfo;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::Layer;
 use tracing::{debug, warn};
 
 pub use places::{Places, Port};
+pub use switch::Switch;
 pub use tls::{Error as TlsError, acceptor};
 
 use crate::config::Limits;
@@ -42,14 +44,30 @@ const STREAM_HEADER_BYTES: u32 = 16 << 10;
 const PING_EVERY: Duration = Duration::from_secs(30);
 const PING_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What all listeners share.
+/// What a connection is made under.
 #[derive(Clone)]
-pub struct Server {
-    places: Places,
+struct Terms {
     header_timeout: Duration,
     /// Requests that one HTTP/2 connection may have under way.
     streams: u32,
     tls: Option<tokio_rustls::TlsAcceptor>,
+}
+
+impl Terms {
+    fn new(limits: &Limits, tls: Option<tokio_rustls::TlsAcceptor>) -> Terms {
+        Terms {
+            header_timeout: limits.header_timeout.duration(),
+            streams: limits.streams,
+            tls,
+        }
+    }
+}
+
+/// What all listeners share.
+#[derive(Clone)]
+pub struct Server {
+    places: Places,
+    terms: Arc<watch::Sender<Terms>>,
     /// Cancelled: no new connections, and open ones end after their request.
     stop: CancellationToken,
     tasks: TaskTracker,
@@ -66,12 +84,15 @@ impl Server {
     ) -> Self {
         Self {
             places: Places::new(limits.connections),
-            header_timeout: limits.header_timeout.duration(),
-            streams: limits.streams,
-            tls,
+            terms: Arc::new(watch::Sender::new(Terms::new(limits, tls))),
             stop,
             tasks: TaskTracker::new(),
         }
+    }
+
+    /// Has connections from now on made under other terms.
+    pub fn change(&self, limits: &Limits, tls: Option<tokio_rustls::TlsAcceptor>) {
+        self.terms.send_replace(Terms::new(limits, tls));
     }
 
     /// The connections, for whoever counts them.
@@ -80,9 +101,9 @@ impl Server {
         &self.places
     }
 
-    /// Serves `router` on a listener until the server is stopped. Connections may outlive it;
+    /// Serves `routes` on a listener until the server is stopped. Connections may outlive it;
     /// [`Server::drained`] waits for them.
-    pub async fn serve(self, port: Port, listener: TcpListener, router: Router) {
+    pub async fn serve(self, port: Port, listener: TcpListener, routes: Switch) {
         loop {
             let Some(permit) = self.permit(port).await else {
                 return;
@@ -95,7 +116,7 @@ impl Server {
                 Ok((stream, peer)) => {
                     let connection = self
                         .clone()
-                        .connection(stream, peer, router.clone(), permit);
+                        .connection(stream, peer, routes.clone(), permit);
                     self.tasks.spawn(connection);
                 }
                 Err(error) => {
@@ -126,7 +147,7 @@ impl Server {
         self,
         stream: TcpStream,
         peer: SocketAddr,
-        router: Router,
+        routes: Switch,
         permit: OwnedSemaphorePermit,
     ) {
         let _permit = permit;
@@ -136,13 +157,14 @@ impl Server {
         if let Err(error) = rustix::net::sockopt::set_socket_keepalive(&stream, true) {
             debug!(%peer, %error, "could not set SO_KEEPALIVE");
         }
-        let Some(tls) = self.tls.clone() else {
-            return self.clear_text(stream, peer, router).await;
+        let terms = self.terms.borrow().clone();
+        let Some(tls) = &terms.tls else {
+            return self.clear_text(stream, peer, routes, terms).await;
         };
-        match tokio::time::timeout(self.header_timeout, tls.accept(stream)).await {
+        match tokio::time::timeout(terms.header_timeout, tls.accept(stream)).await {
             Ok(Ok(stream)) => {
                 let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-                self.http(stream, peer, router, is_http2).await;
+                self.http(stream, peer, routes, terms, is_http2).await;
             }
             Ok(Err(error)) => {
                 if sniff::may_log() {
@@ -153,25 +175,37 @@ impl Server {
         }
     }
 
-    async fn clear_text(self, mut stream: TcpStream, peer: SocketAddr, router: Router) {
+    async fn clear_text(
+        self,
+        mut stream: TcpStream,
+        peer: SocketAddr,
+        routes: Switch,
+        terms: Terms,
+    ) {
         let opening = tokio::select! {
-            opening = tokio::time::timeout(self.header_timeout, sniff::opening(&stream)) => opening,
+            opening = tokio::time::timeout(terms.header_timeout, sniff::opening(&stream)) => opening,
             () = self.stop.cancelled() => return,
         };
         match opening {
-            Ok(Ok(Opening::Http2)) => self.http(stream, peer, router, true).await,
-            Ok(Ok(Opening::Http1)) => self.http(stream, peer, router, false).await,
+            Ok(Ok(Opening::Http2)) => self.http(stream, peer, routes, terms, true).await,
+            Ok(Ok(Opening::Http1)) => self.http(stream, peer, routes, terms, false).await,
             Ok(Ok(Opening::Tls)) => sniff::refuse_tls(&mut stream, peer).await,
             Ok(Err(error)) => debug!(%peer, %error, "connection ended before its first request"),
             Err(_) => debug!(%peer, "no request came in time"),
         }
     }
 
-    async fn http<S>(self, stream: S, peer: SocketAddr, router: Router, is_http2: bool)
-    where
+    async fn http<S>(
+        self,
+        stream: S,
+        peer: SocketAddr,
+        routes: Switch,
+        terms: Terms,
+        is_http2: bool,
+    ) where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let service = axum::Extension(ConnectInfo(peer)).layer(router);
+        let service = axum::Extension(ConnectInfo(peer)).layer(routes);
         // Known already, so that no client can stall in between.
         let mut builder = if is_http2 {
             auto::Builder::new(TokioExecutor::new()).http2_only()
@@ -181,13 +215,13 @@ impl Server {
         builder
             .http1()
             .timer(TokioTimer::new())
-            .header_read_timeout(self.header_timeout)
+            .header_read_timeout(terms.header_timeout)
             .max_buf_size(HEADER_BYTES)
             .http2()
             .timer(TokioTimer::new())
             .initial_stream_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW)
-            .max_concurrent_streams(self.streams)
+            .max_concurrent_streams(terms.streams)
             .max_header_list_size(STREAM_HEADER_BYTES)
             .keep_alive_interval(PING_EVERY)
             .keep_alive_timeout(PING_TIMEOUT);

@@ -22,7 +22,11 @@ async fn connect() -> TcpStream {
         tokio::time::sleep(3 * HEADER_TIMEOUT).await;
         "done"
     });
-    tokio::spawn(server.serve(Port::Web, listener, Router::new().route("/", slow)));
+    tokio::spawn(server.serve(
+        Port::Web,
+        listener,
+        Switch::new(axum::Router::new().route("/", slow)),
+    ));
     TcpStream::connect(address).await.unwrap()
 }
 

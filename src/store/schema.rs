@@ -7,12 +7,13 @@
 //! backwards from its end and paging needs nothing else.
 
 use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tracing::info;
 
 use super::{Client, Error, Kind};
-use crate::config::Config;
+use crate::config::{Config, Kept, Period};
 use crate::frame::{COLUMNS, Column};
 
 /// Inserts whose tokens a table remembers. At the fastest pace of small inserts, two a second, that
@@ -31,8 +32,59 @@ pub(crate) const WORDS: &str = "translate(message, '0123456789ABCDEFGHIJKLMNOPQR
 #[derive(Debug, Clone)]
 pub struct Schema {
     database: String,
-    retention: Duration,
+    /// Clones share it.
+    life: Arc<Mutex<Life>>,
 }
+
+/// How long rows live, in ClickHouse's words as it prints them back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Life {
+    ttl: String,
+    /// Whether rows of a part may end at different times, so that it must be rewritten.
+    is_mixed: bool,
+}
+
+impl Life {
+    fn of(config: &Config) -> Life {
+        let seconds = |period: &Period| period.duration().as_secs();
+        let all = seconds(&config.retention);
+        let cases = |pick: &dyn Fn(&Kept) -> Option<(&'static str, String)>| {
+            let found = config.retention_except.iter().filter_map(|other| {
+                let (column, value) = pick(&other.kept)?;
+                Some(format!("{column} = {value}, {}, ", seconds(&other.period)))
+            });
+            found.collect::<String>()
+        };
+        let levels = cases(&|kept| match kept {
+            Kept::Level(level) => Some(("level", text(level.as_str()))),
+            Kept::Service(_) => None,
+        });
+        let services = cases(&|kept| match kept {
+            Kept::Service(name) => Some(("service", text(name))),
+            Kept::Level(_) => None,
+        });
+        let one = |cases: &str| format!("multiIf({cases}{all})");
+        // Where both are named the shorter holds; where one is, it does, even if it is longer.
+        let life = match (levels.is_empty(), services.is_empty()) {
+            (true, true) => all.to_string(),
+            (false, true) => one(&levels),
+            (true, false) => one(&services),
+            (false, false) => {
+                let [levels, services] =
+                    [levels, services].map(|cases| format!("multiIf({cases}{NEVER})"));
+                let shorter = format!("least({levels}, {services})");
+                format!("if({shorter} = {NEVER}, {all}, {shorter})")
+            }
+        };
+        Life {
+            ttl: format!("toDateTime(timestamp) + toIntervalSecond({life})"),
+            is_mixed: !config.retention_except.is_empty(),
+        }
+    }
+}
+
+/// Longer than any retention.
+const NEVER: u32 = u32::MAX;
 
 /// A change of the tables that earlier versions made. Additive, and harmless when repeated.
 struct Migration {
@@ -103,8 +155,17 @@ impl Schema {
     pub fn new(config: &Config) -> Schema {
         Schema {
             database: quoted(&config.store.database),
-            retention: config.retention.duration(),
+            life: Arc::new(Mutex::new(Life::of(config))),
         }
+    }
+
+    /// Has the tables keep records as long as this says, from the next [`Schema::ensure`] on.
+    pub fn keep(&self, config: &Config) {
+        *self.locked() = Life::of(config);
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Life> {
+        self.life.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The records table's name in SQL.
@@ -176,17 +237,21 @@ impl Schema {
     /// Changes the table's TTL where the retention is another now. Old parts are dropped when they
     /// are merged next or within a few hours.
     async fn apply_retention(&self, client: &Client, created: &str) -> Result<(), Error> {
-        // As ClickHouse prints it back.
-        let ttl = self.ttl();
+        let Life { ttl, is_mixed } = self.locked().clone();
+        let table = self.table();
+        let whole_parts = format!("ttl_only_drop_parts = {}", u8::from(!is_mixed));
+        if !created.contains(&whole_parts) {
+            let alter = format!("ALTER TABLE {table} MODIFY SETTING {whole_parts}");
+            client.execute(&alter).await?;
+        }
         if created.contains(&format!("TTL {ttl}\n")) {
             return Ok(());
         }
-        let table = self.table();
         let alter = format!(
             "ALTER TABLE {table} MODIFY TTL {ttl} SETTINGS materialize_ttl_after_modify = 0"
         );
         client.execute(&alter).await?;
-        info!(retention = ?self.retention, "retention changed");
+        info!(%ttl, "retention changed");
         Ok(())
     }
 
@@ -202,14 +267,10 @@ impl Schema {
         ]
     }
 
-    fn ttl(&self) -> String {
-        let seconds = self.retention.as_secs();
-        format!("toDateTime(timestamp) + toIntervalSecond({seconds})")
-    }
-
     fn logs(&self, server: &Abilities) -> String {
         let columns: String = COLUMNS.iter().map(|column| line(*column)).collect();
-        let (table, ttl) = (self.table(), self.ttl());
+        let (table, Life { ttl, is_mixed }) = (self.table(), self.locked().clone());
+        let whole_parts = u8::from(!is_mixed);
         let words = if server.text_index {
             format!("{WORDS} TYPE text(tokenizer = splitByNonAlpha)")
         } else {
@@ -232,7 +293,7 @@ impl Schema {
              PARTITION BY toDate(timestamp)\n\
              ORDER BY (timestamp, id)\n\
              TTL {ttl}\n\
-             SETTINGS index_granularity = 8192, ttl_only_drop_parts = 1,\n    \
+             SETTINGS index_granularity = 8192, ttl_only_drop_parts = {whole_parts},\n    \
              non_replicated_deduplication_window = {DEDUPLICATION_WINDOW},\n    \
              fsync_after_insert = 1, fsync_part_directory = 1{nested_sizes}"
         )
@@ -312,6 +373,11 @@ fn settings(column: &str) -> &'static str {
         "message" => " SETTINGS (max_compress_block_size = 4194304)",
         _ => "",
     }
+}
+
+/// A text in SQL, as ClickHouse prints it back.
+fn text(value: &str) -> String {
+    format!("'{}'", value.replace('\\', "\\\\").replace('\'', "\\'"))
 }
 
 /// A name as an identifier in SQL.

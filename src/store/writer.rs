@@ -34,7 +34,7 @@ pub use status::WriterStatus;
 
 use self::backoff::Backoff;
 use self::lane::Lane;
-use super::Client;
+use super::{Client, Schema};
 use crate::config::Config;
 use crate::queue::dead::DeadLetters;
 use crate::queue::{Claim, ClaimLimits, Error, Queue};
@@ -63,6 +63,12 @@ impl Writer {
             },
             lanes: config.store.inserts,
         }
+    }
+
+    /// The tables that it writes to.
+    #[must_use]
+    pub fn schema(&self) -> Schema {
+        self.lane.schema()
     }
 
     /// How it is doing.

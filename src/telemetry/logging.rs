@@ -1,6 +1,7 @@
 //! The daemon's own log: to standard error, for a person or for a machine.
 
 use std::io::IsTerminal;
+use std::sync::OnceLock;
 
 use tracing::Subscriber;
 use tracing_subscriber::EnvFilter;
@@ -9,6 +10,10 @@ use tracing_subscriber::fmt::{MakeWriter, SubscriberBuilder};
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 
 use crate::config::{Log, LogFormat};
+
+/// Sets the level of the log that was begun.
+type SetLevel = Box<dyn Fn(EnvFilter) -> Result<(), String> + Send + Sync>;
+static SET_LEVEL: OnceLock<SetLevel> = OnceLock::new();
 
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
@@ -26,6 +31,9 @@ pub enum Error {
         "not a log filter: {0}; write a level, or a filter such as info,watchtower::queue=debug"
     )]
     Filter(#[from] tracing_subscriber::filter::ParseError),
+    /// The level cannot be changed.
+    #[error("the level cannot be changed: {0}")]
+    Change(String),
     /// Logging is set up already.
     #[error("logging cannot be set up: {0}")]
     Init(#[from] TryInitError),
@@ -58,8 +66,22 @@ pub fn init(log: &Log) -> Result<(), Error> {
     let terminal = std::io::stderr().is_terminal();
     let journal = std::env::var_os("JOURNAL_STREAM").is_some() && !terminal;
     let colour = terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    subscriber(log, std::io::stderr, colour, !journal)?.try_init()?;
+    let (subscriber, set_level) = subscriber(log, std::io::stderr, colour, !journal)?;
+    subscriber.try_init()?;
+    SET_LEVEL.get_or_init(|| set_level);
     Ok(())
+}
+
+/// Changes the level of the log that [`init`] began.
+///
+/// # Errors
+/// When the level is wrong, or there is no log.
+pub fn set_level(level: &str) -> Result<(), Error> {
+    let filter = parse_filter(level)?;
+    match SET_LEVEL.get() {
+        Some(set) => set(filter).map_err(Error::Change),
+        None => Err(Error::Change("there is no log".to_owned())),
+    }
 }
 
 fn subscriber<W>(
@@ -67,7 +89,7 @@ fn subscriber<W>(
     writer: W,
     colour: bool,
     time: bool,
-) -> Result<Box<dyn Subscriber + Send + Sync>, Error>
+) -> Result<(Box<dyn Subscriber + Send + Sync>, SetLevel), Error>
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
@@ -76,10 +98,19 @@ where
         .with_span_events(FmtSpan::NONE)
         .with_ansi(colour)
         .with_writer(writer);
+    // Each format is a type of its own, and so is its handle.
+    macro_rules! finish {
+        ($builder:expr) => {{
+            let builder = $builder.with_filter_reloading();
+            let handle = builder.reload_handle();
+            let set = move |filter| handle.reload(filter).map_err(|error| error.to_string());
+            (Box::new(builder.finish()), Box::new(set))
+        }};
+    }
     Ok(match (log.format, time) {
-        (LogFormat::Human, true) => Box::new(builder.finish()),
-        (LogFormat::Human, false) => Box::new(builder.without_time().finish()),
-        (LogFormat::Json, _) => Box::new(builder.json().flatten_event(true).finish()),
+        (LogFormat::Human, true) => finish!(builder),
+        (LogFormat::Human, false) => finish!(builder.without_time()),
+        (LogFormat::Json, _) => finish!(builder.json().flatten_event(true)),
     })
 }
 
@@ -110,7 +141,7 @@ mod tests {
             format,
         };
         let writer = lines.clone();
-        let subscriber = subscriber(&log, move || writer.clone(), false, time).unwrap();
+        let (subscriber, _) = subscriber(&log, move || writer.clone(), false, time).unwrap();
         tracing::subscriber::with_default(subscriber, || {
             tracing::debug!("too small");
             tracing::warn!(frames = 3, "disk is nearly full");

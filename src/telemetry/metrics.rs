@@ -49,6 +49,8 @@ metrics! {
     STORED "counter" "watchtower_store_inserted_records_total" "Records that ClickHouse confirmed since the start.";
     DEAD "gauge" "watchtower_dead_letter_records" "Records set aside because ClickHouse refused them for good.";
     STORE_UP "gauge" "watchtower_store_up" "Whether ClickHouse answers and takes inserts (1), or not (0).";
+    STORE_BYTES "gauge" "watchtower_store_bytes" "Bytes of records on ClickHouse's disk.";
+    DROPPED "counter" "watchtower_store_dropped_records_total" "Records dropped with the oldest days, to stay within store.max_disk or to keep store.min_free.";
     DISK_FREE "gauge" "watchtower_disk_free_bytes" "Bytes free on the disk of the state directory.";
     VIEWERS "gauge" "watchtower_live_viewers" "Live streams that are open.";
     SKIPPED "counter" "watchtower_live_skipped_records_total" "Records not shown to viewers that were too slow; they are in the store.";

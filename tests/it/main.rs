@@ -29,6 +29,7 @@ mod pipeline;
 mod query;
 mod queue_command;
 mod readme;
+mod reload;
 mod resends;
 mod store_faults;
 mod store_schema;

@@ -145,6 +145,14 @@ impl Place {
                 let unit = format!("{FOLDER}/systemd/{unit}.service");
                 assert!(Path::new(&unit).is_file(), "{unit}");
             }
+            // What it does, `tests/it/reload.rs` holds.
+            ["systemctl", "reload", unit] | ["sudo", "systemctl", "reload", unit] => {
+                let unit = std::fs::read_to_string(format!("{FOLDER}/systemd/{unit}.service"));
+                assert!(
+                    unit.unwrap()
+                        .contains("\nExecReload=/bin/kill -HUP $MAINPID\n")
+                );
+            }
             _ => panic!("there is a command that no test runs: {command}"),
         }
     }

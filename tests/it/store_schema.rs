@@ -1,8 +1,8 @@
 //! The tables: made once, whoever makes them; changed when the configuration is.
 
-use watchtower::config::Period;
+use watchtower::config::{ByteSize, Period};
 use watchtower::frame::COLUMNS;
-use watchtower::store::{Schema, statements_for};
+use watchtower::store::{Guard, Schema, statements_for};
 
 use crate::support::engine::{TestEngine, query};
 
@@ -126,4 +126,90 @@ async fn view_has_the_attributes_of_scopes_in_a_map_of_their_own() {
         "{'same':'RES','otel.resource.schema_url':'ru'}\tru\t{'same':'SCOPE','schema_url':'su'}\tsu\t\
          {'same':'LOG','otel.scopes':'x'}\t1"
     );
+}
+
+/// Case: levels and services with times of their own, names that want escaping among them.
+/// Holds: each record goes when its time is over and no other does; the tables are not changed again when
+/// the daemon comes back, and are whole parts again once there are no exceptions.
+#[tokio::test]
+async fn records_with_a_retention_of_their_own_go_by_it() {
+    let mut engine = TestEngine::start().await;
+    let client = engine.client_with_tables().await;
+    engine.config.retention_except = ["level:debug 3d", "service:audit 90d", "service:it's \\ 1d"]
+        .map(|text| text.parse().unwrap())
+        .to_vec();
+    Schema::new(&engine.config).ensure(&client).await.unwrap();
+    let created = "SHOW CREATE TABLE watchtower.logs FORMAT TSVRaw";
+    let table = query(&client, created).await;
+    assert!(table.contains("ttl_only_drop_parts = 0"), "{table}");
+    // A change would be a mutation of the metadata; the version of the table tells.
+    let version = "SELECT metadata_modification_time FROM system.tables WHERE name = 'logs' AND database = 'watchtower'";
+    let before = query(&client, version).await;
+    tokio::time::sleep(std::time::Duration::from_millis(1100)).await;
+    Schema::new(&engine.config).ensure(&client).await.unwrap();
+    assert_eq!(query(&client, version).await, before);
+    for (level, service, days) in [
+        ("info", "web", 2),
+        ("info", "web", 29),
+        ("info", "web", 31),
+        ("debug", "web", 2),
+        ("debug", "web", 4),
+        ("info", "audit", 60),
+        ("info", "audit", 91),
+        ("debug", "audit", 4),
+        ("info", "it\\'s \\\\", 2),
+    ] {
+        let insert = format!(
+            "INSERT INTO watchtower.logs (timestamp, level, service) SELECT now() - INTERVAL {days} DAY, '{level}', '{service}'"
+        );
+        client.execute(&insert).await.unwrap();
+    }
+    client
+        .execute("ALTER TABLE watchtower.logs MATERIALIZE TTL SETTINGS mutations_sync = 2")
+        .await
+        .unwrap();
+    let left = "SELECT level, service, dateDiff('day', timestamp, now()) FROM watchtower.logs ORDER BY timestamp DESC, level FORMAT CSV";
+    assert_eq!(
+        query(&client, left).await,
+        "\"debug\",\"web\",2\n\"info\",\"web\",2\n\"info\",\"web\",29\n\"info\",\"audit\",60"
+    );
+    engine.config.retention_except.clear();
+    Schema::new(&engine.config).ensure(&client).await.unwrap();
+    let table = query(&client, created).await;
+    assert!(table.contains("ttl_only_drop_parts = 1"), "{table}");
+    assert!(table.contains("toIntervalSecond(2592000)"), "{table}");
+}
+
+/// Case: three days of records, a bound that the store is over, and then a floor that no disk has.
+/// Holds: the oldest days go, today's stays; what went is counted.
+#[tokio::test]
+async fn the_oldest_days_make_room() {
+    let mut engine = TestEngine::start().await;
+    let client = engine.client_with_tables().await;
+    for days in [0, 1, 2, 3] {
+        let insert = format!(
+            "INSERT INTO watchtower.logs (timestamp, id, message) SELECT now() - INTERVAL {days} DAY, number, \
+             randomPrintableASCII(100) FROM numbers(1000)"
+        );
+        client.execute(&insert).await.unwrap();
+    }
+    let left = async || query(&client, "SELECT count() FROM watchtower.logs").await;
+    let bytes = "SELECT sum(bytes_on_disk) FROM system.parts WHERE database = 'watchtower' AND table = 'logs' AND active";
+    let bytes: u64 = query(&client, bytes).await.parse().unwrap();
+    engine.config.store.min_free = ByteSize::bytes(0);
+    engine.config.store.max_disk = ByteSize::bytes(bytes);
+    let mut guard = Guard::new(client.clone(), &engine.config);
+    guard.look().await.unwrap();
+    assert_eq!(left().await, "4000");
+    engine.config.store.max_disk = ByteSize::bytes(bytes - bytes / 3);
+    let mut guard = Guard::new(client.clone(), &engine.config);
+    guard.look().await.unwrap();
+    assert_eq!(left().await, "2000");
+    let status = *guard.status().borrow();
+    assert_eq!((status.dropped_days, status.dropped_records), (2, 2000));
+    engine.config.store.max_disk = ByteSize::bytes(0);
+    engine.config.store.min_free = ByteSize::bytes(1 << 60);
+    let mut guard = Guard::new(client.clone(), &engine.config);
+    guard.look().await.unwrap();
+    assert_eq!(left().await, "1000");
 }

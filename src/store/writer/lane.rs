@@ -103,6 +103,10 @@ impl Lane {
         self.shared.status.subscribe()
     }
 
+    pub(super) fn schema(&self) -> Schema {
+        self.schema.clone()
+    }
+
     pub(super) fn stretch(&self) -> u32 {
         self.shared.stretch.load(Ordering::Relaxed)
     }

@@ -44,7 +44,7 @@ function figures(now, before, meta) {
     ['Accepted', Object.keys(pipeline.accepted).map((name) => `${name} ${count(pipeline.accepted[name])}${rate(({ accepted }) => accepted[name] ?? 0)}`).join(' · ')],
     ['Refused', each(pipeline.refused), sum(pipeline.refused) > 0],
     ['Queue', `${count(pipeline.queued)} records · ${bytes(pipeline.queue_bytes)} · oldest ${(pipeline.queue_age_ms / 1000).toFixed(1)} s`, pipeline.queue_age_ms > OLD_MS],
-    ['Stored', `${count(pipeline.stored)}${rate(({ stored }) => stored)}`],
+    ['Stored', joined(`${count(pipeline.stored)}${rate(({ stored }) => stored)}`, pipeline.store.bytes != null && `${bytes(pipeline.store.bytes)} on disk`, pipeline.store.dropped_records > 0 && `${count(pipeline.store.dropped_records)} old ones dropped`), pipeline.store.dropped_records > 0],
     ['Dead letters', count(pipeline.dead), pipeline.dead > 0],
     ['ClickHouse', storeWords(pipeline.store), !pipeline.store.ok],
   ];

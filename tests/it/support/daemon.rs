@@ -56,22 +56,46 @@ impl Daemon {
 
     fn prepare(dir: &Path, extra: &str) -> Daemon {
         let [grpc, http, web] = free_addresses();
-        let config = dir.join("watchtower.yaml");
-        let text = format!(
-            "state_dir: {}\nlisten:\n  otlp_grpc: {grpc}\n  otlp_http: {http}\n  web: {web}\n{extra}\n",
-            dir.join("state").display()
-        );
-        std::fs::write(&config, text).unwrap();
-        Daemon {
+        let daemon = Daemon {
             child: None,
             wrapper: Vec::new(),
             dir: dir.to_owned(),
-            config,
+            config: dir.join("watchtower.yaml"),
             grpc,
             http,
             web,
             log: dir.join("daemon.log"),
-        }
+        };
+        daemon.configure(extra);
+        daemon
+    }
+
+    /// Writes the configuration file, with `extra` beside addresses and state directory.
+    fn configure(&self, extra: &str) {
+        let Daemon {
+            grpc, http, web, ..
+        } = self;
+        let state = self.dir.join("state");
+        let text = format!(
+            "state_dir: {}\nlisten:\n  otlp_grpc: {grpc}\n  otlp_http: {http}\n  web: {web}\n{extra}\n",
+            state.display()
+        );
+        std::fs::write(&self.config, text).unwrap();
+    }
+
+    /// Writes another configuration, asks the daemon to reload it (SIGHUP), and waits until it has
+    /// said something of it.
+    pub(crate) fn reload(&self, extra: &str) {
+        let said = || {
+            let log = self.log_text();
+            log.matches("configuration reloaded;").count()
+                + log.matches("everything stays as it was").count()
+        };
+        let before = said();
+        self.configure(extra);
+        let pid = rustix::process::Pid::from_child(self.child.as_ref().unwrap());
+        rustix::process::kill_process(pid, rustix::process::Signal::HUP).unwrap();
+        self.wait_until("the reload", || said() > before);
     }
 
     fn spawn(mut self) -> Daemon {
