@@ -144,6 +144,7 @@ export const walk = (page, from = 0) => page.evaluate(async (begin) => {
     const [top, bottom] = [list.scrollTop, list.scrollTop + list.clientHeight];
     // Until the worker has sent what is in view.
     for (let wait = 0; wait < 600; wait += 1) {
+      inTime('drawing rows');
       await frame();
       const tops = shown().map((row) => row.top);
       if (Math.min(...tops) <= top && Math.max(...tops) >= Math.min(bottom - 60, list.scrollHeight - 110)) break;
