@@ -48,7 +48,6 @@ test('check 8: a stream that is cut 20 times under load loses nothing and repeat
     assert.equal(lines.filter(({ kind }) => kind === 'gap').length, 0);
   }
   assert.deepEqual([...all.offences, ...some.offences], []);
-  between.leave();
 });
 
 test('check 9: a daemon that is killed and started again under load has every line it took, once', async (t) => {

@@ -28,8 +28,12 @@ export const launch = () => chromium.launch({
 });
 
 const contexts = [];
+const proxies = [];
 /** Closes what a test opened: a daemon lets one address have only so many live views. */
-export const closeAll = () => Promise.all(contexts.splice(0).map((context) => context.close()));
+export async function closeAll() {
+  for (const between of proxies.splice(0)) between.leave();
+  await Promise.all(contexts.splice(0).map((context) => context.close()));
+}
 
 /** Opens the page, and gathers whatever a page must never do. */
 export async function open(browser, { port = daemon.port, query = '', options = {} } = {}) {
@@ -100,12 +104,14 @@ export async function proxy() {
   await listen(0);
   const { port } = server.address();
   const cut = () => { for (const socket of sockets) socket.resetAndDestroy(); };
-  return {
+  const made = {
     port,
     cut,
     leave() { server.close(); cut(); },
     comeBack: () => listen(port),
   };
+  proxies.push(made);
+  return made;
 }
 
 /**
@@ -147,7 +153,9 @@ export const walk = (page, from = 0) => page.evaluate(async (begin) => {
       inTime('drawing rows');
       await frame();
       const tops = shown().map((row) => row.top);
-      if (Math.min(...tops) <= top && Math.max(...tops) >= Math.min(bottom - 60, list.scrollHeight - 110)) break;
+      // Below the last row is room for the bar that says "paused".
+      const lastRow = list.scrollHeight - 64 - Number.parseFloat(getComputedStyle(list).getPropertyValue('--row'));
+      if (Math.min(...tops) <= top && Math.max(...tops) >= Math.min(bottom - 60, lastRow - 1)) break;
     }
     gather();
     if (list.scrollTop >= last() - 1) break;
