@@ -5,6 +5,8 @@
 //! `…/api/` only, under whatever prefix a proxy serves the page. A token in a URL is not taken: it
 //! would end in histories and logs.
 
+use std::time::Duration;
+
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Request, State};
@@ -15,6 +17,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use serde::Deserialize;
 use subtle::ConstantTimeEq;
+use tokio::sync::Semaphore;
 
 use super::{ApiError, ApiState, host};
 use crate::config::Secret;
@@ -22,11 +25,15 @@ use crate::config::Secret;
 const COOKIE: &str = "watchtower_session";
 /// A session lasts as long as the browser keeps the cookie: 30 days.
 const SESSION_SECONDS: u32 = 30 * 86_400;
+/// How long a wrong token waits for its answer, and how many may wait; others wait for them. Guessing a
+/// token takes longer than the token lives.
+const WRONG_WAITS: Duration = Duration::from_secs(1);
+static WRONG: Semaphore = Semaphore::const_new(4);
 /// Longest body of a sign-in.
 const SIGN_IN_BYTES: usize = 8 << 10;
 
 /// Lets a request through that has a read token, or all while there are no tokens.
-pub(super) async fn require(
+pub(crate) async fn require(
     State(state): State<ApiState>,
     request: Request,
     next: Next,
@@ -58,6 +65,8 @@ pub(super) async fn sign_in(
         .map_err(|_| ApiError::bad_request("the body is not {\"token\": \"…\"}"))?;
     let tokens = state.read_tokens();
     if !tokens.is_empty() && !is_one_of(token.trim().as_bytes(), &tokens) {
+        let _place = WRONG.acquire().await;
+        tokio::time::sleep(WRONG_WAITS).await;
         return Err(unauthorized().hint("use a token of `auth.read_tokens`"));
     }
     let value = URL_SAFE_NO_PAD.encode(token.trim());

@@ -30,6 +30,7 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{get, post};
 use futures_util::future::BoxFuture;
 
+pub(crate) use auth::require as require_reader;
 pub use error::ApiError;
 pub use explore::{Buckets, Context, Counted, Histogram};
 pub(crate) use host::named as named_host;

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use axum::Router;
-use axum::middleware::map_response;
+use axum::middleware::{from_fn_with_state, map_response};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use sd_notify::NotifyState;
@@ -358,9 +358,16 @@ fn web_router(
             Err(request) => crate::api::unknown_method(request.method()).into_response(),
         }
     };
-    crate::api::router(ApiState::new(parts))
-        .merge(door.web_router())
+    let state = ApiState::new(parts);
+    let metrics = Router::new()
         .route("/metrics", get(move || overview.clone().metrics()))
+        .route_layer(from_fn_with_state(
+            state.clone(),
+            crate::api::require_reader,
+        ));
+    crate::api::router(state)
+        .merge(door.web_router())
+        .merge(metrics)
         .fallback(unknown_path)
         .method_not_allowed_fallback(unknown_method)
 }

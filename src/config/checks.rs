@@ -38,6 +38,8 @@ const MIN_RETENTION: Period = Period::secs(3_600);
 const MAX_FUTURE: Period = MAX_RETENTION;
 const MAX_BATCH_ROWS: usize = 10_000_000;
 const MAX_INSERTS: usize = 16;
+/// Characters that a token should have, if it is of random ones.
+const LONG_TOKEN: usize = 16;
 /// A frame's row count, and the memory it takes to build one.
 const MAX_FRAME_ROWS: usize = 1 << 20;
 const MAX_FRAME: ByteSize = ByteSize::mib(256);
@@ -454,6 +456,14 @@ pub(super) fn warnings(config: &Config) -> Vec<String> {
     let tokens = !config.auth.ingest_tokens.is_empty() || !config.auth.read_tokens.is_empty();
     if tokens && config.tls.cert_file.is_none() && takes_logs.into_iter().any(open) {
         warnings.push("tokens cross the network unencrypted; set tls.cert_file and tls.key_file, or put a proxy with TLS in front".to_owned());
+    }
+    let all = config.auth.ingest_tokens.iter();
+    let mut all = all.chain(&config.auth.read_tokens);
+    let is_short = |token: &Secret| token.expose().len() < LONG_TOKEN;
+    if all.any(is_short) && takes_logs.into_iter().any(open) {
+        warnings.push(format!(
+            "a token of fewer than {LONG_TOKEN} characters can be guessed; make one with `openssl rand -hex 24`"
+        ));
     }
     if config.limits.commit_timeout >= SENDER_PATIENCE {
         warnings.push(format!(

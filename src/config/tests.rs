@@ -567,10 +567,18 @@ fn warnings_tell_what_is_open() {
         open.contains("can read the logs; set auth.read_tokens"),
         "{open}"
     );
-    let plain = good("listen: {web: '0.0.0.0:4319'}\nauth: {ingest_tokens: [a], read_tokens: [b]}")
-        .warnings();
+    let with = |read_token: &str| {
+        let auth =
+            format!("auth: {{ingest_tokens: [sixteen-letters-], read_tokens: [{read_token}]}}");
+        good(&format!("listen: {{web: '0.0.0.0:4319'}}\n{auth}")).warnings()
+    };
+    let plain = with("another-that-is-long");
     assert_eq!(plain.len(), 1);
     assert!(plain.concat().contains("unencrypted"), "{plain:?}");
+    let short = with("guess-me");
+    assert_eq!(short.len(), 2);
+    assert!(short.concat().contains("can be guessed"), "{short:?}");
+    assert!(!short.concat().contains("guess-me"), "{short:?}");
 }
 
 #[test]

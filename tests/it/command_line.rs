@@ -126,6 +126,27 @@ fn the_unit_is_clean_and_enclosed() {
     assert!(security.status.success(), "{}", stdout(&security));
 }
 
+/// Holds: systemd has nothing to say about the unit of a single user either.
+#[test]
+fn the_unit_of_a_user_is_clean() {
+    let dir = tempfile::tempdir().unwrap();
+    let unit = dir.path().join("watchtower.service");
+    let text = std::fs::read_to_string(repository("systemd/watchtower-user.service")).unwrap();
+    let program = "%h/.local/bin/watchtower";
+    assert!(text.contains(&format!("ExecStart={program} ")), "{text}");
+    let text = text.replace(program, env!("CARGO_BIN_EXE_watchtower"));
+    std::fs::write(&unit, text).unwrap();
+    let verify = Command::new("systemd-analyze")
+        .args(["--user", "verify"])
+        .arg(&unit)
+        // There may be no session.
+        .env("XDG_RUNTIME_DIR", dir.path())
+        .output()
+        .unwrap();
+    assert!(verify.status.success(), "{}", stderr(&verify));
+    assert_eq!(stderr(&verify), "");
+}
+
 /// Plays the daemon's part: one answer a connection, cut off at its end. Returns the requests.
 fn answer(answers: &'static [&'static str]) -> (String, JoinHandle<Vec<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -53,9 +53,11 @@ fn a_reload_reaches_open_connections_and_a_wrong_file_changes_nothing() {
         dir.path(),
         "auth: {ingest_tokens: [old-in], read_tokens: [going, staying]}\n",
     );
-    daemon.wait_until("the store is up", || {
-        daemon.metric("watchtower_store_up") == 1
+    daemon.wait_until("the tables are there", || {
+        daemon.log_text().matches("tables migrated").count() >= 3
     });
+    let metrics = http::get(daemon.web, "/metrics").unwrap();
+    assert_eq!(metrics.status, 401, "{}", metrics.text());
     let mut kept = Kept::open(&daemon);
     assert_eq!(kept.send("old-in", "one"), 202);
     let (going, staying) = (watch(&daemon, "going"), watch(&daemon, "staying"));

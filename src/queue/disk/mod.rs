@@ -267,6 +267,7 @@ impl DiskQueue {
             .read(selection, segments, sealed.to, read::WHOLE)
             .await?;
         let damage = selection.damage.len();
+        self.state().lose(key, &selection.parts, damage);
         if selection.frames.is_empty() {
             tracing::error!(key, "nothing of a sealed claim can be read any more");
             self.inner.thread.ask(Request::Ack(key)).await?;

@@ -294,6 +294,24 @@ impl State {
         }
     }
 
+    /// Gives up what a sealed claim had and what could not be read again; `found` is what could.
+    pub(super) fn lose(&mut self, key: u64, found: &BTreeMap<u64, Tally>, stretches: usize) {
+        let Some(out) = self.out.get_mut(&key) else {
+            return;
+        };
+        self.damaged += stretches as u64;
+        for (number, part) in &mut out.parts {
+            let mut lost = *part;
+            *part = found.get(number).copied().unwrap_or_default();
+            lost.subtract(part);
+            if let Some(segment) = self.segments.get_mut(number) {
+                segment.unacked.subtract(&lost);
+            }
+            self.unacked.subtract(&lost);
+            self.lost.add(&lost);
+        }
+    }
+
     /// Segments of which nothing is needed any more.
     pub(super) fn spent(&self) -> Vec<u64> {
         let needed = |number: u64, len: u64| {

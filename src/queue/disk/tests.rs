@@ -217,6 +217,33 @@ async fn a_torn_tail_is_cut() {
 }
 
 #[tokio::test]
+async fn what_a_sealed_claim_lost_is_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_queue, sealed) = filled(dir.path()).await;
+    let copy = as_after_a_kill(dir.path());
+    let first = segments(copy.path()).remove(0);
+    // The body of the claim's first frame in that file.
+    let bytes = fs::read(&first).unwrap();
+    let start = bytes.windows(4).position(|four| four == b"WTFR").unwrap();
+    let frames = (bytes.len() - start) / 764;
+    let claimed = (0..frames).find(|n| {
+        let at = start + 764 * n;
+        sealed.frames[3].as_bytes()[..] == bytes[at..at + 764]
+    });
+    flip(&first, start + 764 * claimed.unwrap() + 300);
+    let queue = open(copy.path());
+    assert_eq!(queue.depth().frames, 200);
+    let again = queue.claim(&LIMITS).await.unwrap();
+    assert_eq!(again.frames.len(), 49);
+    assert_eq!(queue.damaged(), (1, [0, 0, 1]));
+    assert_eq!(queue.depth().frames, 199);
+    queue.ack(&again).await.unwrap();
+    assert_eq!(drain(&queue).await, (151..=300).collect::<Vec<_>>());
+    assert_eq!(queue.depth(), Depth::default());
+    assert_eq!(queue.damaged(), (1, [0, 0, 1]));
+}
+
+#[tokio::test]
 async fn damage_costs_the_frame_it_is_in_and_is_set_aside() {
     let dir = tempfile::tempdir().unwrap();
     let (_queue, _sealed) = filled(dir.path()).await;
