@@ -25,7 +25,9 @@ fn failure(file: &Path) -> Option<String> {
     let dir = tempfile::tempdir().unwrap();
     let daemon = Daemon::start(dir.path(), "");
     let output = Command::new("node")
-        .args(["--test", "--test-reporter=spec"])
+        // A test that fails may leave something behind that would keep its process from ending.
+        .args(["--test", "--test-reporter=spec", "--test-timeout=240000"])
+        .arg("--test-force-exit")
         .arg(file)
         .env("WATCHTOWER_URL", format!("http://{}", daemon.web))
         .env("WATCHTOWER_BINARY", env!("CARGO_BIN_EXE_watchtower"))

@@ -24,6 +24,7 @@ test('check 8: a stream that is cut 20 times under load loses nothing and repeat
   await Promise.all([inState(all.page, 'live'), inState(some.page, 'live')]);
   let sent = 0;
   let isOver = false;
+  t.after(() => { isOver = true; });
   const load = (async () => {
     while (!isOver) {
       await send(range(sent, sent + 10).map((n) => ({ service: name, level: n % 3 ? 'info' : 'warn', message: `line ${n} of ${name}` })));
@@ -47,7 +48,6 @@ test('check 8: a stream that is cut 20 times under load loses nothing and repeat
     assert.equal(lines.filter(({ kind }) => kind === 'gap').length, 0);
   }
   assert.deepEqual([...all.offences, ...some.offences], []);
-  between.leave();
 });
 
 test('check 9: a daemon that is killed and started again under load has every line it took, once', async (t) => {
@@ -66,6 +66,7 @@ test('check 9: a daemon that is killed and started again under load has every li
   const taken = [];
   let tried = 0;
   let isOver = false;
+  t.after(() => { isOver = true; });
   const load = (async () => {
     while (!isOver) {
       const lines = range(tried, tried + 10);

@@ -28,8 +28,12 @@ export const launch = () => chromium.launch({
 });
 
 const contexts = [];
+const proxies = [];
 /** Closes what a test opened: a daemon lets one address have only so many live views. */
-export const closeAll = () => Promise.all(contexts.splice(0).map((context) => context.close()));
+export async function closeAll() {
+  for (const between of proxies.splice(0)) between.leave();
+  await Promise.all(contexts.splice(0).map((context) => context.close()));
+}
 
 /** Opens the page, and gathers whatever a page must never do. */
 export async function open(browser, { port = daemon.port, query = '', options = {} } = {}) {
@@ -100,12 +104,14 @@ export async function proxy() {
   await listen(0);
   const { port } = server.address();
   const cut = () => { for (const socket of sockets) socket.resetAndDestroy(); };
-  return {
+  const made = {
     port,
     cut,
     leave() { server.close(); cut(); },
     comeBack: () => listen(port),
   };
+  proxies.push(made);
+  return made;
 }
 
 /**
@@ -115,7 +121,13 @@ export async function proxy() {
 export const walk = (page, from = 0) => page.evaluate(async (begin) => {
   const list = document.getElementById('list');
   const seen = new Map();
-  const frame = () => new Promise((resolve) => { requestAnimationFrame(resolve); });
+  const begun = performance.now();
+  const inTime = (what) => {
+    const says = () => `${list.scrollTop} of ${list.scrollHeight} with ${list.clientHeight}, ${shown().length} rows, ${document.getElementById('state-word').textContent}, ${document.getElementById('older-words').textContent}, ${document.visibilityState}`;
+    if (performance.now() - begun > 90_000) throw new Error(`${what} takes too long: ${says()}`);
+  };
+  // A browser that has much to do draws seldom.
+  const frame = () => new Promise((resolve) => { requestAnimationFrame(resolve); setTimeout(resolve, 1_000); });
   const shown = () => [...list.querySelectorAll('.row:not([hidden])')];
   const gather = () => {
     // Lines that are loaded above move all places by as many.
@@ -126,6 +138,7 @@ export const walk = (page, from = 0) => page.evaluate(async (begin) => {
     }
   };
   for (let height = 0; begin === 0 && height !== list.scrollHeight;) {
+    inTime('coming to the top');
     height = list.scrollHeight;
     list.scrollTop = 0;
     await new Promise((resolve) => { setTimeout(resolve, 500); });
@@ -133,12 +146,16 @@ export const walk = (page, from = 0) => page.evaluate(async (begin) => {
   list.scrollTop = begin;
   const last = () => list.scrollHeight - list.clientHeight - 20;
   for (;;) {
+    inTime('coming to the end');
     const [top, bottom] = [list.scrollTop, list.scrollTop + list.clientHeight];
     // Until the worker has sent what is in view.
     for (let wait = 0; wait < 600; wait += 1) {
+      inTime('drawing rows');
       await frame();
       const tops = shown().map((row) => row.top);
-      if (Math.min(...tops) <= top && Math.max(...tops) >= Math.min(bottom - 60, list.scrollHeight - 110)) break;
+      // Below the last row is room for the bar that says "paused".
+      const lastRow = list.scrollHeight - 64 - Number.parseFloat(getComputedStyle(list).getPropertyValue('--row'));
+      if (Math.min(...tops) <= top && Math.max(...tops) >= Math.min(bottom - 60, lastRow - 1)) break;
     }
     gather();
     if (list.scrollTop >= last() - 1) break;
