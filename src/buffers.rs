@@ -12,7 +12,7 @@ const SMALLEST: usize = 64 << 10;
 /// Larger ones are rare, and would be much to keep.
 const LARGEST: usize = 4 << 20;
 /// Bytes kept while nobody uses them.
-const KEPT: usize = 24 << 20;
+const KEPT: usize = 16 << 20;
 /// Capacities are multiples of this, so that a buffer fits more than one use.
 const STEP: usize = 32 << 10;
 

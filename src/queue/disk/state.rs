@@ -12,7 +12,7 @@ use crate::frame::Frame;
 use crate::queue::{Claim, ClaimLimits};
 
 /// Memory for frames that came lately, so that a writer that keeps up never reads from the disk.
-const CACHE_BYTES: u64 = 48 << 20;
+const CACHE_BYTES: u64 = 32 << 20;
 
 /// One segment file.
 #[derive(Debug, Default)]
