@@ -1,7 +1,7 @@
 //! A Native block of ours, read where it lies.
 
 use super::header::ID_STEP;
-use super::native::COLUMNS;
+use super::native::{COLUMNS, kind_in_version_1};
 use super::read::{LowCardinality, MapColumn, Reader, fixed};
 use super::{Error, Frame, Header};
 use crate::record::{Level, Receiver};
@@ -57,6 +57,7 @@ impl<'a> Block<'a> {
         let mut columns = Columns {
             reader,
             columns: COLUMNS.iter(),
+            is_version_1: frame.header().version == 1,
             rows,
         };
         // The order of COLUMNS: the fields of a struct expression are evaluated as they are written.
@@ -76,8 +77,8 @@ impl<'a> Block<'a> {
             event_names: columns.low_cardinality()?,
             scope_names: columns.low_cardinality()?,
             scope_versions: columns.low_cardinality()?,
-            attributes: columns.map()?,
-            resources: columns.map()?,
+            attributes: columns.map(false)?,
+            resources: columns.map(frame.header().version > 1)?,
             receivers: columns.closed_set(&Receiver::ALL.map(Receiver::as_str))?,
             received_at: columns.numbers(8)?,
         };
@@ -359,13 +360,19 @@ impl<'a> Row<'a> {
 struct Columns<'a> {
     reader: Reader<'a>,
     columns: std::slice::Iter<'static, super::Column>,
+    is_version_1: bool,
     rows: usize,
 }
 
 impl<'a> Columns<'a> {
     fn begin(&mut self) -> Result<&mut Reader<'a>, Error> {
         let column = self.columns.next().expect("no more columns than COLUMNS");
-        self.reader.column(column)?;
+        let kind = if self.is_version_1 {
+            kind_in_version_1(column)
+        } else {
+            column.kind
+        };
+        self.reader.column(column.name, kind)?;
         Ok(&mut self.reader)
     }
 
@@ -393,8 +400,8 @@ impl<'a> Columns<'a> {
         Ok(column)
     }
 
-    fn map(&mut self) -> Result<MapColumn<'a>, Error> {
+    fn map(&mut self, of_few: bool) -> Result<MapColumn<'a>, Error> {
         let rows = self.rows;
-        self.begin()?.map(rows)
+        self.begin()?.map(rows, of_few)
     }
 }

@@ -11,7 +11,7 @@ use super::dictionary::Dictionary;
 use super::native::put_string;
 use super::seal;
 use super::{Frame, Seal};
-use crate::record::{Group, KeyValue, Receiver, Record, Sink};
+use crate::record::{Group, Receiver, Record, Sink};
 
 /// Builds one Native block out of records.
 #[derive(Debug, Default)]
@@ -39,11 +39,12 @@ pub struct BlockBuilder {
     pub(super) environments: Indexed,
     pub(super) scope_names: Indexed,
     pub(super) scope_versions: Indexed,
+    /// One entry per attribute of a group's resource, as are the values.
     pub(super) resource_keys: Indexed,
-    pub(super) resource_values: Vec<u8>,
+    pub(super) resource_values: Indexed,
 
-    /// What the resources come to once they are repeated for every record.
-    pub(super) repeated: Resources,
+    /// Entries of the resources once they are repeated for every record.
+    pub(super) repeated: usize,
     /// Whether `group` was called since the builder was made, sealed or rolled back.
     in_group: bool,
 }
@@ -77,28 +78,17 @@ pub(super) struct Run {
     pub(super) rows: usize,
     pub(super) receiver: Receiver,
     pub(super) received_at: i64,
-    /// How much resource it has.
-    pub(super) resource: Resources,
-    /// Where that ends in `resource_keys` and `resource_values`.
-    resource_end: Resources,
+    /// How many attributes its resource has.
+    pub(super) resource_len: usize,
+    /// Where they end in `resource_keys` and `resource_values`.
+    resource_end: usize,
 }
 
 impl Run {
-    pub(super) fn resource_keys(&self) -> Range<usize> {
-        self.resource_end.keys - self.resource.keys..self.resource_end.keys
+    /// Where its resource is in `resource_keys` and `resource_values`.
+    pub(super) fn resource(&self) -> Range<usize> {
+        self.resource_end - self.resource_len..self.resource_end
     }
-
-    pub(super) fn resource_values(&self) -> Range<usize> {
-        let end = self.resource_end.value_bytes;
-        end - self.resource.value_bytes..end
-    }
-}
-
-/// An amount of resource attributes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Resources {
-    pub(super) keys: usize,
-    pub(super) value_bytes: usize,
 }
 
 /// A place in a [`BlockBuilder`] to go back to.
@@ -113,8 +103,8 @@ pub struct Mark {
     attribute_values: usize,
     runs: usize,
     rows_of_last_run: usize,
-    repeated: Resources,
-    entries: [usize; 8],
+    repeated: usize,
+    entries: [usize; 9],
 }
 
 impl BlockBuilder {
@@ -147,8 +137,9 @@ impl BlockBuilder {
     /// Bytes that the frame would have if it were sealed now, without digests. Costs a few additions,
     /// so it may be asked after every record.
     ///
-    /// It is more than what the builder takes in memory: a group's resource is in there once, and in
-    /// the frame once per record. Whoever bounds frames must ask this and not count bytes received.
+    /// It may be more than what the builder takes in memory: what a group shares is in there once, and
+    /// in the frame an index once per record. Whoever bounds frames must ask this and not count bytes
+    /// received.
     #[must_use]
     pub fn bytes(&self) -> usize {
         super::header::HEADER_BYTES + seal::block_bytes(self)
@@ -182,6 +173,7 @@ impl BlockBuilder {
                 self.scope_names.dictionary.len(),
                 self.scope_versions.dictionary.len(),
                 self.resource_keys.dictionary.len(),
+                self.resource_values.dictionary.len(),
             ],
         }
     }
@@ -207,7 +199,6 @@ impl BlockBuilder {
             run.rows = mark.rows_of_last_run;
         }
         let resource = self.resource_end();
-        self.resource_values.truncate(resource.value_bytes);
         self.repeated = mark.repeated;
 
         let entries = mark.entries;
@@ -218,7 +209,8 @@ impl BlockBuilder {
         self.environments.truncate(mark.runs, entries[4]);
         self.scope_names.truncate(mark.runs, entries[5]);
         self.scope_versions.truncate(mark.runs, entries[6]);
-        self.resource_keys.truncate(resource.keys, entries[7]);
+        self.resource_keys.truncate(resource, entries[7]);
+        self.resource_values.truncate(resource, entries[8]);
         self.in_group = false;
     }
 
@@ -238,7 +230,7 @@ impl BlockBuilder {
     fn clear(&mut self) {
         self.rows = 0;
         self.accepted = [0; 3];
-        self.repeated = Resources::default();
+        self.repeated = 0;
         self.in_group = false;
         recycle(&mut self.runs);
         for column in [
@@ -251,7 +243,6 @@ impl BlockBuilder {
             &mut self.trace_flags,
             &mut self.attribute_ends,
             &mut self.attribute_values,
-            &mut self.resource_values,
         ] {
             recycle(column);
         }
@@ -264,15 +255,14 @@ impl BlockBuilder {
             &mut self.scope_names,
             &mut self.scope_versions,
             &mut self.resource_keys,
+            &mut self.resource_values,
         ] {
             column.clear();
         }
     }
 
-    fn resource_end(&self) -> Resources {
-        self.runs
-            .last()
-            .map_or(Resources::default(), |run| run.resource_end)
+    fn resource_end(&self) -> usize {
+        self.runs.last().map_or(0, |run| run.resource_end)
     }
 
     /// Takes back the last group if no record followed it, so that empty groups take no room.
@@ -289,8 +279,8 @@ impl BlockBuilder {
         ] {
             column.indexes.truncate(runs);
         }
-        self.resource_keys.indexes.truncate(resource.keys);
-        self.resource_values.truncate(resource.value_bytes);
+        self.resource_keys.indexes.truncate(resource);
+        self.resource_values.indexes.truncate(resource);
     }
 }
 
@@ -302,25 +292,16 @@ impl Sink for BlockBuilder {
         self.scope_names.push(&group.scope_name);
         self.scope_versions.push(&group.scope_version);
 
-        let start = self.resource_end();
-        put_map(
-            &mut self.resource_keys,
-            &mut self.resource_values,
-            &group.resource,
-        );
-        let resource_end = Resources {
-            keys: self.resource_keys.indexes.len(),
-            value_bytes: self.resource_values.len(),
-        };
+        for (key, value) in &group.resource {
+            self.resource_keys.push(key);
+            self.resource_values.push(value);
+        }
         self.runs.push(Run {
             rows: 0,
             receiver: group.receiver,
             received_at: group.received_at,
-            resource_end,
-            resource: Resources {
-                keys: resource_end.keys - start.keys,
-                value_bytes: resource_end.value_bytes - start.value_bytes,
-            },
+            resource_len: group.resource.len(),
+            resource_end: self.resource_keys.indexes.len(),
         });
         self.in_group = true;
     }
@@ -334,8 +315,7 @@ impl Sink for BlockBuilder {
         run.rows += 1;
         self.rows += 1;
         self.accepted[run.receiver as usize] += 1;
-        self.repeated.keys += run.resource.keys;
-        self.repeated.value_bytes += run.resource.value_bytes;
+        self.repeated += run.resource_len;
 
         self.timestamps
             .extend_from_slice(&record.timestamp.to_le_bytes());
@@ -353,20 +333,12 @@ impl Sink for BlockBuilder {
         );
         self.trace_flags.push(record.trace_flags);
         self.event_names.push(&record.event_name);
-        put_map(
-            &mut self.attribute_keys,
-            &mut self.attribute_values,
-            &record.attributes,
-        );
+        for (key, value) in &record.attributes {
+            self.attribute_keys.push(key);
+            put_string(&mut self.attribute_values, value);
+        }
         let end = self.attribute_keys.indexes.len() as u64;
         self.attribute_ends.extend_from_slice(&end.to_le_bytes());
-    }
-}
-
-fn put_map(keys: &mut Indexed, values: &mut Vec<u8>, map: &[KeyValue<'_>]) {
-    for (key, value) in map {
-        keys.push(key);
-        put_string(values, value);
     }
 }
 

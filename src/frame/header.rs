@@ -7,7 +7,7 @@ use bytes::Bytes;
 use crate::buffers;
 
 const MAGIC: &[u8; 4] = b"WTFR";
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 /// Bytes of the fixed part of the header.
 pub(super) const HEADER_BYTES: usize = 64;
 const DIGEST_BYTES: usize = 16;
@@ -83,6 +83,8 @@ pub struct Seal {
 /// The fixed part of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
+    /// Of the layout.
+    pub(super) version: u16,
     /// The node that sealed it.
     pub node: u16,
     /// Rows of the block.
@@ -126,6 +128,7 @@ impl Header {
             return Err(Error::Version(version));
         }
         let header = Header {
+            version,
             node: u16::from_le_bytes(array(fixed, 6)),
             payload_bytes: u32_at(fixed, 8),
             num_records: u32_at(fixed, 12),
@@ -215,6 +218,7 @@ impl Frame {
         let payload_bytes = u32::try_from(bytes.len() - HEADER_BYTES - digests_bytes)
             .expect("under MAX_FRAME_BYTES");
         let header = Header {
+            version: VERSION,
             node: seal.node,
             num_records,
             first_id: seal.first_id,

@@ -4,11 +4,11 @@
 //! writer streams its block into `INSERT … FORMAT Native` without looking inside, the live hub reads
 //! it, a dead letter is one. [`BlockBuilder`] is the one encoder, [`Block`] the one decoder.
 //!
-//! # Layout, version 1, little endian
+//! # Layout, version 2, little endian
 //!
 //! ```text
 //!  0  magic "WTFR"
-//!  4  u16 version           = 1
+//!  4  u16 version           = 2
 //!  6  u16 node              which node sealed it
 //!  8  u32 payload length    bytes of the Native block
 //! 12  u32 records           rows of the block
@@ -25,7 +25,8 @@
 //! The digests name the requests whose records are inside, so that a request sent again after a
 //! restart is still recognized. Readers accept every version up to their own. Magic, version, the two
 //! lengths and the header checksum keep their places in every version, so that an older daemon tells
-//! a newer frame from a damaged one. Each version leaves a fixture, `tests/fixtures/frame-v<n>.bin`, which
+//! a newer frame from a damaged one. Version 1 had the resources' values in the block once per record, not
+//! in a dictionary. Each version leaves a fixture, `tests/fixtures/frame-v<n>.bin`, which
 //! a test reads from then on.
 
 mod decode;

@@ -10,8 +10,9 @@
 //!                         u64 index width | DICTIONARY_HERE
 //!                         u64 entries, the entries as strings
 //!                         u64 rows, one index of that width per row
-//! Map(K, V)               K's version word, u64 end per row (counted in entries from the block's
-//!                         start), then K and V as columns of as many rows as there are entries
+//! Map(K, V)               K's and V's version words, as far as these have one; u64 end per row
+//!                         (counted in entries from the block's start); then K and V as columns of
+//!                         as many rows as there are entries
 //! ```
 
 use super::Column;
@@ -34,13 +35,25 @@ pub const COLUMNS: [Column; 18] = [
     Column::new("scope_name", LOW_CARDINALITY),
     Column::new("scope_version", LOW_CARDINALITY),
     Column::new("attributes", MAP),
-    Column::new("resource", MAP),
+    Column::new("resource", MAP_OF_FEW),
     Column::new("receiver", LOW_CARDINALITY),
     Column::new("received_at", "DateTime64(3, 'UTC')"),
 ];
 
 const LOW_CARDINALITY: &str = "LowCardinality(String)";
 const MAP: &str = "Map(LowCardinality(String), String)";
+/// Of values that repeat: a resource is the same for all records of its process, so that each of its
+/// values is in a block once, however long it is and however many records share it.
+const MAP_OF_FEW: &str = "Map(LowCardinality(String), LowCardinality(String))";
+
+/// The type that a column had in frames of version 1, where it was another.
+pub(super) fn kind_in_version_1(column: &Column) -> &'static str {
+    if column.name == "resource" {
+        MAP
+    } else {
+        column.kind
+    }
+}
 
 /// The only version of LowCardinality's serialization that ClickHouse has.
 pub(super) const LOW_CARDINALITY_VERSION: u64 = 1;

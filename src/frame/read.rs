@@ -5,8 +5,8 @@
 //! anything is allocated for it, and every index, offset and text is checked once, here, so that
 //! later look-ups cannot fail.
 
+use super::Error;
 use super::native::{DICTIONARY_HERE, LOW_CARDINALITY_VERSION, Width};
-use super::{Column, Error};
 
 /// A LowCardinality column: the distinct strings, and one index per row.
 ///
@@ -81,7 +81,23 @@ impl<'a> LowCardinality<'a> {
 pub struct MapColumn<'a> {
     ends: &'a [u8],
     keys: LowCardinality<'a>,
-    values: Vec<&'a str>,
+    values: Values<'a>,
+}
+
+/// A map's values.
+#[derive(Debug, Clone)]
+enum Values<'a> {
+    Plain(Vec<&'a str>),
+    Dictionary(LowCardinality<'a>),
+}
+
+impl<'a> Values<'a> {
+    fn get(&self, at: usize) -> &'a str {
+        match self {
+            Values::Plain(values) => values[at],
+            Values::Dictionary(values) => values.get(at),
+        }
+    }
 }
 
 impl<'a> MapColumn<'a> {
@@ -97,7 +113,7 @@ impl<'a> MapColumn<'a> {
     /// When there is no such row.
     pub fn entries(&self, row: usize) -> impl ExactSizeIterator<Item = (&'a str, &'a str)> + '_ {
         self.range(row)
-            .map(|at| (self.keys.get(at), self.values[at]))
+            .map(|at| (self.keys.get(at), self.values.get(at)))
     }
 
     /// A row's value under the key with this index in the keys' dictionary.
@@ -108,7 +124,7 @@ impl<'a> MapColumn<'a> {
     pub fn value(&self, row: usize, key: usize) -> Option<&'a str> {
         self.range(row)
             .find(|at| self.keys.index(*at) == key)
-            .map(|at| self.values[at])
+            .map(|at| self.values.get(at))
     }
 
     fn range(&self, row: usize) -> std::ops::Range<usize> {
@@ -196,8 +212,8 @@ impl<'a> Reader<'a> {
     }
 
     /// A column's name and type.
-    pub(super) fn column(&mut self, column: &Column) -> Result<(), Error> {
-        for expected in [column.name, column.kind] {
+    pub(super) fn column(&mut self, name: &str, kind: &str) -> Result<(), Error> {
+        for expected in [name, kind] {
             let start = self.at;
             let length = self.varint()?;
             if self.take(length)? != expected.as_bytes() {
@@ -300,8 +316,12 @@ impl<'a> Reader<'a> {
         usize::try_from(count).map_err(|_| self.error("it counts more items than there can be"))
     }
 
-    pub(super) fn map(&mut self, rows: usize) -> Result<MapColumn<'a>, Error> {
+    /// A map whose values are plain strings, or in a dictionary as its keys are.
+    pub(super) fn map(&mut self, rows: usize, of_few: bool) -> Result<MapColumn<'a>, Error> {
         self.low_cardinality_version()?;
+        if of_few {
+            self.low_cardinality_version()?;
+        }
         let ends = self.items(rows, 8)?;
         let mut last = 0;
         for row in 0..rows {
@@ -317,7 +337,11 @@ impl<'a> Reader<'a> {
         Ok(MapColumn {
             ends,
             keys: self.dictionary(entries)?,
-            values: self.strings(entries)?,
+            values: if of_few {
+                Values::Dictionary(self.dictionary(entries)?)
+            } else {
+                Values::Plain(self.strings(entries)?)
+            },
         })
     }
 }

@@ -64,8 +64,8 @@ pub(super) fn block_bytes(builder: &BlockBuilder) -> usize {
         &builder.attribute_keys,
         builder.attribute_keys.indexes.len(),
     ) + builder.attribute_values.len();
-    let resource = low_cardinality_bytes(&builder.resource_keys, builder.repeated.keys)
-        + builder.repeated.value_bytes;
+    let resource = low_cardinality_bytes(&builder.resource_keys, builder.repeated)
+        + low_cardinality_bytes(&builder.resource_values, builder.repeated);
     let closed_sets = 2 * rows; // level, receiver
     let ends = 2 * 8 * rows;
     FIXED_BYTES + numbers + strings + dictionaries + attributes + resource + closed_sets + ends
@@ -179,22 +179,22 @@ impl Writer<'_> {
         let builder = self.builder;
         let out = self.begin();
         put_u64(out, LOW_CARDINALITY_VERSION);
+        put_u64(out, LOW_CARDINALITY_VERSION);
         let mut end = 0;
         for run in &builder.runs {
-            let (start, keys) = (end, run.resource.keys as u64);
-            put_u64s(out, run.rows, |row| start + (row + 1) * keys);
-            end += run.rows as u64 * keys;
+            let (start, len) = (end, run.resource_len as u64);
+            put_u64s(out, run.rows, |row| start + (row + 1) * len);
+            end += run.rows as u64 * len;
         }
-        if builder.repeated.keys > 0 {
-            let keys = &builder.resource_keys;
-            let width = put_dictionary(out, keys, builder.repeated.keys);
+        if builder.repeated == 0 {
+            return;
+        }
+        for column in [&builder.resource_keys, &builder.resource_values] {
+            let width = put_dictionary(out, column, builder.repeated);
             put_per_group(out, &builder.runs, |out, run| {
-                put_indexes(out, width, &keys.indexes[run.resource_keys()]);
+                put_indexes(out, width, &column.indexes[run.resource()]);
             });
         }
-        put_per_group(out, &builder.runs, |out, run| {
-            out.extend_from_slice(&builder.resource_values[run.resource_values()]);
-        });
     }
 
     fn received_at(&mut self) {

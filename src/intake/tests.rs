@@ -8,7 +8,7 @@ fn shared() -> Shared {
     Shared::new(&config::Intake::default())
 }
 
-/// Fills in records whose resource of 4 KiB each of them repeats.
+/// Fills in records that come to 4 KiB each.
 fn expanding(num_records: usize) -> impl Fn(&mut Filling) -> Result<((), Option<Ticket>), ()> {
     move |filling| {
         filling.group(&Group {
@@ -16,12 +16,15 @@ fn expanding(num_records: usize) -> impl Fn(&mut Filling) -> Result<((), Option<
             environment: "".into(),
             scope_name: "".into(),
             scope_version: "".into(),
-            resource: vec![("key".into(), "v".repeat(4 << 10).into())],
+            resource: vec![],
             receiver: Receiver::Json,
             received_at: 0,
         });
         for _ in 0..num_records {
-            filling.push(&Record::default());
+            filling.push(&Record {
+                message: "m".repeat(4 << 10).into(),
+                ..Record::default()
+            });
         }
         Ok(((), None))
     }

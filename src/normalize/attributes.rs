@@ -16,6 +16,9 @@ const MAX_KEY_BYTES: usize = 1024;
 /// Longest `watchtower.truncated`, before its last entry.
 const MAX_NOTE_BYTES: usize = 512;
 
+/// What a record's own attribute gets before its key where its scope has that key.
+const ASIDE_PREFIX: &str = "watchtower.record.";
+
 /// Room that a list begins with.
 const FEW_ATTRIBUTES: usize = 12;
 
@@ -134,13 +137,27 @@ impl<'a> Attributes<'a> {
         self.beyond += 1;
     }
 
-    /// Adds those of `others` whose key is not there yet. They are within the limits of a list of
-    /// their own.
-    pub(crate) fn inherit(&mut self, others: &'a [KeyValue<'a>]) {
-        for (key, value) in others {
-            if self.find(key).is_none() {
-                self.push(Cow::Borrowed(key), Cow::Borrowed(value));
+    /// Adds those of the scope, which are within the limits of a list of their own. An attribute of the
+    /// record that has the prefixed key of one of them, and would pass for it, moves aside.
+    pub(crate) fn inherit(&mut self, scope: &'a [KeyValue<'a>]) {
+        for (key, value) in scope {
+            let value = Cow::Borrowed(value.as_ref());
+            match self.find(key).and_then(|place| self.list.get_mut(place)) {
+                Some(own) => {
+                    let own = std::mem::replace(&mut own.1, value);
+                    self.move_aside(key, own);
+                }
+                None => self.push(Cow::Borrowed(key), value),
             }
+        }
+    }
+
+    #[cold]
+    fn move_aside(&mut self, key: &str, value: Cow<'a, str>) {
+        let key = [ASIDE_PREFIX, key].concat();
+        match self.find(&key).and_then(|place| self.list.get_mut(place)) {
+            Some(known) => known.1 = value,
+            None => self.push(Cow::Owned(key), value),
         }
     }
 

@@ -10,8 +10,8 @@ use crate::record::{Group, KeyValue, NoRoom, Record, Sink};
 /// Bytes that a row costs beside its texts.
 const ROW_BYTES: usize = 64;
 
-/// Bytes that an attribute costs beside its texts: an index in place of its key, of up to four
-/// bytes, and the length of its value. The value's place in a block that is read is 16 more.
+/// Bytes that an attribute costs beside its texts: an index of up to four bytes in place of its key, and
+/// the length of its value or another such index. The value's place in a block that is read is 16 more.
 const ENTRY_BYTES: usize = 8;
 
 /// Steps in bytes in which memory is asked for; what is within the first was taken with the body.
@@ -106,7 +106,7 @@ pub(crate) struct Emitter<'s, S> {
     sink: &'s mut S,
     /// Whether the sink knows what the records now share.
     announced: bool,
-    /// Bytes that each record of the group repeats. Counted at its first record: a body may have
+    /// Bytes that each record of the group repeats; the resource's texts are in the frame once. Counted at its first record: a body may have
     /// millions of scopes without any.
     shared_bytes: usize,
     expanded: usize,
@@ -146,8 +146,10 @@ impl<'s, S: Sink> Emitter<'s, S> {
     ) -> Result<(), Expands> {
         let mut record = self.record(draft, attributes);
         if !self.announced {
-            self.shared_bytes = ROW_BYTES + list_bytes(&shared.group.resource);
-            self.expanded = self.expanded.saturating_add(name_bytes(&shared.group));
+            let group = &shared.group;
+            self.shared_bytes = ROW_BYTES + ENTRY_BYTES * group.resource.len();
+            let once = name_bytes(group) + list_bytes(&group.resource);
+            self.expanded = self.expanded.saturating_add(once);
         }
         self.expanded = self.expanded.saturating_add(
             self.shared_bytes

@@ -130,6 +130,11 @@ const MIGRATIONS: &[Migration] = &[
         name: "young parts in one file",
         statements: |schema, _| vec![schema.compact_parts()],
     },
+    Migration {
+        version: 4,
+        name: "values of resources in a dictionary",
+        statements: |schema, _| vec![schema.resource_of_few(), schema.otel_logs()],
+    },
 ];
 
 /// Every statement that makes the tables from nothing, in order, as `watchtower schema` prints them;
@@ -306,6 +311,18 @@ impl Schema {
         format!("ALTER TABLE {table} MODIFY SETTING min_bytes_for_wide_part = 268435456")
     }
 
+    /// Resources repeat, so their values go through ClickHouse as numbers. Rows that are there already are
+    /// changed in the background, and read as if they were.
+    fn resource_of_few(&self) -> String {
+        let table = self.table();
+        let column = COLUMNS.iter().find(|column| column.name == "resource");
+        let Column { name, kind } = column.expect("records have a resource");
+        let codec = codec(name);
+        format!(
+            "ALTER TABLE {table} MODIFY COLUMN `{name}` {kind} CODEC({codec}) SETTINGS alter_sync = 0"
+        )
+    }
+
     /// The records under the names that the OpenTelemetry Collector's exporter gives them. A record's
     /// attributes hold its scope's, prefixed; here they stand apart again.
     fn otel_logs(&self) -> String {
@@ -322,7 +339,7 @@ impl Schema {
              service AS ServiceName,\n    \
              message AS Body,\n    \
              resource['otel.resource.schema_url'] AS ResourceSchemaUrl,\n    \
-             resource AS ResourceAttributes,\n    \
+             CAST(resource, 'Map(LowCardinality(String), String)') AS ResourceAttributes,\n    \
              attributes['otel.scope.schema_url'] AS ScopeSchemaUrl,\n    \
              scope_name AS ScopeName,\n    \
              scope_version AS ScopeVersion,\n    \

@@ -1,7 +1,7 @@
 //! The tables: made once, whoever makes them; changed when the configuration is.
 
 use watchtower::config::{ByteSize, Period};
-use watchtower::frame::COLUMNS;
+use watchtower::frame::{COLUMNS, Frame};
 use watchtower::store::{Guard, Schema, statements_for};
 
 use crate::support::engine::{TestEngine, query};
@@ -18,7 +18,7 @@ async fn daemons_that_start_together_make_the_tables_once() {
     }
     let applied =
         "SELECT DISTINCT version FROM watchtower.schema_migrations ORDER BY version FORMAT CSV";
-    assert_eq!(query(&one, applied).await, "1\n2\n3");
+    assert_eq!(query(&one, applied).await, "1\n2\n3\n4");
 }
 
 #[tokio::test]
@@ -126,6 +126,69 @@ async fn view_has_the_attributes_of_scopes_in_a_map_of_their_own() {
         "{'same':'RES','otel.resource.schema_url':'ru'}\tru\t{'same':'SCOPE','schema_url':'su'}\tsu\t\
          {'same':'LOG','otel.scopes':'x'}\t1"
     );
+}
+
+/// Case: tables and rows as the version before left them, and a frame of that version in the queue.
+/// Holds: the tables become the present ones, the rows stay, and frames of both versions go in together.
+#[tokio::test]
+async fn resources_of_the_version_before_are_kept() {
+    let mut engine = TestEngine::start().await;
+    // The old frame is of 2023.
+    engine.config.retention = Period::days(3650);
+    let client = engine.client();
+    let (few, plain) = (
+        "Map(LowCardinality(String), LowCardinality(String))",
+        "Map(LowCardinality(String), String)",
+    );
+    let old = statements_for(&engine.config, "26.7")
+        .into_iter()
+        .filter(|statement| !statement.contains("MODIFY COLUMN `resource`"));
+    for statement in old {
+        let statement = statement.replace(few, plain);
+        client.execute(&statement).await.unwrap();
+    }
+    for statement in [
+        "INSERT INTO watchtower.schema_migrations (version, name) SELECT number + 1, 'old' FROM numbers(3)",
+        "INSERT INTO watchtower.logs (timestamp, id, message, resource) SELECT now64(9), number, 'old', \
+         map('host.name', concat('box-', toString(number))) FROM numbers(1000)",
+    ] {
+        client.execute(statement).await.unwrap();
+    }
+    Schema::new(&engine.config).ensure(&client).await.unwrap();
+    let kind = "SELECT type FROM system.columns WHERE database = 'watchtower' AND table = 'logs' \
+                AND name = 'resource' FORMAT TSVRaw";
+    assert_eq!(query(&client, kind).await, few);
+    let fixture = std::fs::read("tests/fixtures/frame-v1.bin").unwrap();
+    let first = Frame::parse(fixture.into()).unwrap();
+    let second = crate::support::records::numbered(0, 2);
+    let within = std::time::Duration::from_secs(10);
+    let insert = "INSERT INTO watchtower.logs FORMAT Native";
+    let blocks = [second.payload(), first.payload(), second.payload()];
+    client.insert(insert, &[], blocks, within).await.unwrap();
+    let hosts = "SELECT message = 'old' AS was, count(), uniqExact(resource['host.name']), \
+                 countIf(resource['host.name'] = 'box-7'), countIf(resource['host.name'] = 'box-1'), \
+                 countIf(resource['host.name'] = 'web-1') \
+                 FROM watchtower.logs GROUP BY was ORDER BY was FORMAT CSV";
+    // The old frame has two records of the host web-1, and one without a resource.
+    assert_eq!(
+        query(&client, hosts).await,
+        "0,7,3,0,4,2\n1,1000,1000,1,1,0"
+    );
+    let settled =
+        "SELECT count() FROM system.mutations WHERE database = 'watchtower' AND NOT is_done";
+    for _ in 0..100 {
+        if query(&client, settled).await == "0" {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    assert_eq!(query(&client, settled).await, "0");
+    assert_eq!(
+        query(&client, hosts).await,
+        "0,7,3,0,4,2\n1,1000,1000,1,1,0"
+    );
+    let failed = "SELECT count() FROM system.mutations WHERE database = 'watchtower' AND latest_fail_reason != ''";
+    assert_eq!(query(&client, failed).await, "0");
 }
 
 /// Case: levels and services with times of their own, names that want escaping among them.

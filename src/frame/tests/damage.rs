@@ -70,7 +70,7 @@ fn header_with(frame: &Frame, change: impl FnOnce(&mut [u8])) -> Result<Frame, E
 fn headers_that_make_no_sense_are_refused() {
     let frame = encode(&[(group("web"), vec![record("one")])], 1);
     assert_eq!(header_with(&frame, |_| {}), Ok(frame.clone()));
-    assert_eq!(header_with(&frame, |b| b[4] = 2), Err(Error::Version(2)));
+    assert_eq!(header_with(&frame, |b| b[4] = 3), Err(Error::Version(3)));
     assert_eq!(header_with(&frame, |b| b[4] = 0), Err(Error::Version(0)));
     let what = |change: fn(&mut [u8])| match header_with(&frame, change) {
         Err(Error::Header(what)) => what,

@@ -42,6 +42,16 @@ fn a_frame_of_version_1_is_read() {
     assert_holds(&frame, &batches(), FIRST_ID);
 }
 
+#[test]
+fn a_frame_of_version_2_is_read() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/frame-v2.bin");
+    let bytes = Bytes::from(std::fs::read(path).unwrap());
+    assert_eq!((&bytes[..4], bytes[4]), (&b"WTFR"[..], 2));
+    let frame = Frame::parse(bytes).unwrap();
+    assert_eq!(frame.header().accepted, [2, 0, 1]);
+    assert_holds(&frame, &batches(), FIRST_ID);
+}
+
 /// For a new version, before anything writes it: name the file after the version.
 #[test]
 #[ignore = "writes the fixture of the version that this code writes"]

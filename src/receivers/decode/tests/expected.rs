@@ -186,8 +186,12 @@ fn expected_scope(scope_logs: &ScopeLogs) -> Vec<(String, String)> {
 fn expected_record(record: &LogRecord, scope: &[(String, String)]) -> Record<'static> {
     let mut list = attributes(&record.attributes);
     for (key, value) in scope {
-        if !list.iter().any(|(known, _)| known == key) {
-            list.push((key.clone(), value.clone()));
+        match list.iter_mut().find(|(known, _)| known == key) {
+            Some((_, own)) => {
+                let own = std::mem::replace(own, value.clone());
+                set(&mut list, &format!("watchtower.record.{key}"), own);
+            }
+            None => list.push((key.clone(), value.clone())),
         }
     }
     let body = record

@@ -43,8 +43,9 @@ fn m_23_m_28_resource_scope_and_record_keep_their_own_value_of_one_key() {
         ("only", None, None),
         ("otel.scope.same", Some("SCOPE"), Some("SCOPE")),
         ("otel.scope.only", Some("SCOPE"), Some("SCOPE")),
-        // Only under the whole name does the record's own attribute win.
-        ("otel.scope.full", Some("LOG"), Some("SCOPE")),
+        // A record's own attribute under the whole name does not pass for the scope's, nor is it lost.
+        ("otel.scope.full", Some("SCOPE"), Some("SCOPE")),
+        ("watchtower.record.otel.scope.full", Some("LOG"), None),
     ] {
         let found = [rows[0].attribute(key), rows[1].attribute(key)];
         assert_eq!(found, [first, second], "{key}");
