@@ -13,6 +13,8 @@ pub enum Denied {
     Missing,
     /// It carries one that is not on the list.
     Wrong,
+    /// It carries one that may do something else.
+    Other,
 }
 
 impl Denied {
@@ -24,6 +26,9 @@ impl Denied {
                 "a token is required: send the header `Authorization: Bearer <token>`"
             }
             Denied::Wrong => "the token is not one of this server's",
+            Denied::Other => {
+                "the token may read and not send; use one of `auth.ingest_tokens`, not of `auth.read_tokens`"
+            }
         }
     }
 }
@@ -32,14 +37,17 @@ impl Denied {
 #[derive(Debug, Clone, Default)]
 pub struct Tokens {
     tokens: std::sync::Arc<[Secret]>,
+    /// Known ones that may do something else.
+    others: std::sync::Arc<[Secret]>,
 }
 
 impl Tokens {
-    /// The given tokens.
+    /// The tokens that may pass, and others that are known and may not.
     #[must_use]
-    pub fn new(tokens: &[Secret]) -> Self {
+    pub fn new(tokens: &[Secret], others: &[Secret]) -> Self {
         Self {
             tokens: tokens.into(),
+            others: others.into(),
         }
     }
 
@@ -89,15 +97,23 @@ impl Tokens {
         if token.is_empty() {
             return Err(Denied::Missing);
         }
-        let found = self.tokens.iter().fold(Choice::from(0), |found, known| {
-            found | known.expose().as_bytes().ct_eq(token)
-        });
-        if bool::from(found) {
+        // Both lists are always gone through whole.
+        let (passes, other) = (among(&self.tokens, token), among(&self.others, token));
+        if bool::from(passes) {
             Ok(())
+        } else if bool::from(other) {
+            Err(Denied::Other)
         } else {
             Err(Denied::Wrong)
         }
     }
+}
+
+fn among(tokens: &[Secret], token: &[u8]) -> Choice {
+    let tokens = tokens.iter();
+    tokens.fold(Choice::from(0), |found, known| {
+        found | known.expose().as_bytes().ct_eq(token)
+    })
 }
 
 #[cfg(test)]
@@ -110,7 +126,8 @@ mod tests {
 
     #[test]
     fn r_074_scheme_case_and_spaces_do_not_matter_but_the_token_does() {
-        let tokens = Tokens::new(&[Secret::new("other".into()), Secret::new("s3cret".into())]);
+        let secret = |text: &str| Secret::new(text.into());
+        let tokens = Tokens::new(&[secret("other"), secret("s3cret")], &[secret("reader")]);
         for good in [
             "Bearer s3cret",
             "bearer s3cret",
@@ -127,6 +144,7 @@ mod tests {
         ] {
             assert_eq!(tokens.check(&with(wrong)), Err(Denied::Wrong), "{wrong}");
         }
+        assert_eq!(tokens.check(&with("Bearer reader")), Err(Denied::Other));
         for missing in ["Bearer ", "Bearer", "", "Basic s3cret", "s3cret"] {
             assert_eq!(
                 tokens.check(&with(missing)),

@@ -148,7 +148,8 @@ pub struct Limits {
     /// RESOURCE_EXHAUSTED. OTLP asks for 64 MiB at least.
     pub body: ByteSize,
     /// Memory for requests that are not yet committed, over all connections. Beyond it senders get
-    /// 503 or UNAVAILABLE and keep their data. Too small: needless refusals under bursts.
+    /// 503 or UNAVAILABLE and keep their data. Also the most that the records of one request may come to; over
+    /// it: 413 or RESOURCE_EXHAUSTED. Too small: needless refusals under bursts.
     pub in_flight: ByteSize,
     /// Longest message kept whole; a longer one is cut and marked `watchtower.truncated`.
     pub message: ByteSize,

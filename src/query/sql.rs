@@ -82,7 +82,7 @@ impl Sql<'_> {
                 let value = self.contains(needle, "v");
                 format!(
                     "({message} OR arrayExists(v -> {value}, mapValues(l.attributes)) \
-                     OR arrayExists(v -> {value}, mapValues(l.resource)))"
+                     OR arrayExists(v -> {value}, l.resource.values))"
                 )
             }
             Expr::Matches(pattern) => {
@@ -123,6 +123,7 @@ impl Sql<'_> {
         let key = self.text(key);
         let attribute = self.entry("l.attributes", &key, test);
         let resource = self.entry("l.resource", &key, test);
+        let resource = self.among_values("l.resource.values", test, resource);
         match scope {
             Scope::Attributes => attribute,
             Scope::Resource => resource,
@@ -142,6 +143,19 @@ impl Sql<'_> {
                 format!("({has} AND {passes})")
             }
         }
+    }
+
+    /// The same as `condition`, and said so that the index on a map's values is used.
+    fn among_values(&mut self, values: &str, test: &Test, condition: String) -> String {
+        let Test::OneOf(globs) = test else {
+            return condition;
+        };
+        let exact: Option<Vec<_>> = globs.iter().map(Glob::as_exact).collect();
+        let Some(exact) = exact else {
+            return condition;
+        };
+        let exact: Vec<_> = exact.into_iter().map(|text| self.text(text)).collect();
+        format!("(hasAny({values}, [{}]) AND {condition})", exact.join(", "))
     }
 
     fn passes(&mut self, value: &str, test: &Test) -> String {

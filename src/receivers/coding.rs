@@ -54,12 +54,12 @@ impl Coding {
 
     /// The request's content coding.
     pub(super) fn of(headers: &HeaderMap) -> Result<Coding, Reject> {
-        let mut values = headers.get_all(CONTENT_ENCODING).iter();
-        let value = values.next().map_or(&b""[..], |value| value.as_bytes());
-        match (Coding::named(value), values.next()) {
-            (Some(coding), None) => Ok(coding),
-            _ => Err(Reject::Coding(String::from_utf8_lossy(value).into_owned())),
-        }
+        let values = headers.get_all(CONTENT_ENCODING).iter();
+        let values: Vec<_> = values.map(http::HeaderValue::as_bytes).collect();
+        // Several headers of one name are one list.
+        let value = values.join(&b", "[..]);
+        Coding::named(&value)
+            .ok_or_else(|| Reject::Coding(String::from_utf8_lossy(&value).into_owned()))
     }
 
     fn name(self) -> &'static str {

@@ -4,7 +4,7 @@
 //! generated service, whose codec would build message structs first; the frame around the message is
 //! five bytes (gRPC over HTTP/2, "Length-Prefixed-Message"). Status, health service and client are tonic's.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -21,6 +21,7 @@ use super::decode::{self, Outcome};
 use super::encoding::{Encoding, is_grpc, refuse_at_grpc};
 use super::reply::Reject;
 use super::response;
+use crate::intake::Permit;
 use crate::record::Receiver;
 
 /// Path of the method.
@@ -70,6 +71,23 @@ fn not_grpc(parts: &Parts, http_path: &str) -> Option<Reject> {
 }
 
 async fn call(door: &Door, parts: &Parts, body: &mut Body) -> Result<Outcome, Reject> {
+    let given = timeout(&parts.headers).unwrap_or(Duration::MAX);
+    let Some(deadline) = Instant::now().checked_add(given) else {
+        let message = receive(door, parts, body).await?;
+        return store(door, parts, message, Duration::MAX).await;
+    };
+    // A client that has given the call up would take its own resend for the first one.
+    let received = tokio::time::timeout_at(deadline.into(), receive(door, parts, body)).await;
+    let message = received.map_err(|_| Reject::Deadline)??;
+    let left = deadline.saturating_duration_since(Instant::now());
+    if left.is_zero() {
+        return Err(Reject::Deadline);
+    }
+    store(door, parts, message, left).await
+}
+
+/// Reads the call's message and undoes its coding.
+async fn receive(door: &Door, parts: &Parts, body: &mut Body) -> Result<(Bytes, Permit), Reject> {
     door.check_token(&parts.headers)?;
     let encoding = parts
         .headers
@@ -95,7 +113,15 @@ async fn call(door: &Door, parts: &Parts, body: &mut Body) -> Result<Outcome, Re
         (message, true) => door.unpacker.unpack(coding, message, &mut permit).await?,
         (message, false) => message,
     };
-    let wait = timeout(&parts.headers).unwrap_or(Duration::MAX);
+    Ok((message, permit))
+}
+
+async fn store(
+    door: &Door,
+    parts: &Parts,
+    (message, permit): (Bytes, Permit),
+    wait: Duration,
+) -> Result<Outcome, Reject> {
     let identity = door.by_bytes(&parts.headers);
     let walk = decode::decode_protobuf;
     door.take(Receiver::OtlpGrpc, identity, message, permit, wait, walk)

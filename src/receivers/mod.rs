@@ -9,6 +9,7 @@ mod coding;
 mod cors;
 pub mod decode;
 mod encoding;
+mod envelope;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod grpc;
@@ -33,7 +34,7 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use tracing::error;
 
-use crate::auth::Tokens;
+use crate::auth::{Denied, Tokens};
 use crate::config::Config;
 use crate::intake::resends::{Digest, Resends, Seen, digest};
 use crate::intake::{self, AddError, Filling, Intake, Permit};
@@ -80,7 +81,7 @@ impl Door {
     pub fn new(config: Arc<Config>, intake: Intake, metrics: Metrics, resends: Resends) -> Self {
         Self {
             intake,
-            tokens: Tokens::new(&config.auth.ingest_tokens),
+            tokens: Tokens::new(&config.auth.ingest_tokens, &config.auth.read_tokens),
             bounds: Bounds {
                 limit: config.limits.body.as_usize(),
                 pause: config.limits.body_timeout.duration(),
@@ -102,6 +103,7 @@ impl Door {
             .route(path, any(http::export))
             .route(&format!("{path}/"), any(http::export))
             .fallback(paths::unknown)
+            .layer(from_fn_with_state(self.clone(), envelope::check))
             .layer(from_fn(answer_panics))
             .layer(from_fn_with_state(Arc::clone(&self.config), cors::allow))
             .with_state(self.clone())
@@ -119,6 +121,7 @@ impl Door {
             .route("/api/logs/", native)
             .route("/v1/logs", any(http::export))
             .route("/v1/logs/", any(http::export))
+            .layer(from_fn_with_state(self.clone(), envelope::check))
             .layer(from_fn(answer_panics))
             .layer(from_fn_with_state(Arc::clone(&self.config), cors::allow))
             .with_state(self.clone())
@@ -146,7 +149,10 @@ impl Door {
     }
 
     fn check_token(&self, headers: &HeaderMap) -> Result<(), Reject> {
-        self.tokens.check(headers).map_err(Reject::Unauthenticated)
+        self.tokens.check(headers).map_err(|denied| match denied {
+            Denied::Other => Reject::Forbidden(denied),
+            Denied::Missing | Denied::Wrong => Reject::Unauthenticated(denied),
+        })
     }
 
     /// Reads a body and undoes its coding.
@@ -176,7 +182,8 @@ impl Door {
         walk: impl FnOnce(&[u8], &Context, &mut Filling) -> Result<Outcome, DecodeError>,
     ) -> Result<Outcome, Reject> {
         let context = Context::new(receiver, unix_nanos(), &self.config);
-        let wait = wait.min(self.config.limits.commit_timeout.duration());
+        let longest = self.config.limits.commit_timeout.duration();
+        let wait = wait.min(longest);
         let deadline = Instant::now() + wait;
         let name = match identity {
             Identity::Bytes { sender } => Some(digest(&body, sender)),
@@ -210,8 +217,9 @@ impl Door {
         let (outcome, pending) = added?;
         let left = deadline.saturating_duration_since(Instant::now());
         let receipt = pending.receipt(left).await.map_err(|error| match error {
-            intake::Error::Timeout(_) => intake::Error::Timeout(wait),
-            other => other,
+            intake::Error::Timeout(_) if wait < longest => Reject::Deadline,
+            intake::Error::Timeout(_) => intake::Error::Timeout(wait).into(),
+            other => other.into(),
         })?;
         self.metrics
             .outcome(receiver, &outcome, receipt.num_records());

@@ -20,14 +20,17 @@ const PATH_CHARS: usize = 200;
 /// Answers a request whose path no receiver of the OTLP ports has.
 pub(super) async fn unknown(State(door): State<Door>, request: Request) -> Response {
     let own = door.config.otlp.path.clone();
-    refuse(&door, request, |path, grpc| hint(path, grpc, &own)).await
+    refuse(&door, request, |path, grpc| {
+        hint(At::Otlp, path, grpc, &own)
+    })
+    .await
 }
 
 /// The same on the web port, which has no gRPC.
 pub(super) async fn unknown_on_web(door: &Door, request: Request) -> Response {
     let port = door.config.listen.otlp_grpc.port();
     let hint = |path: &str, grpc: bool| match (grpc, port) {
-        (false, _) => hint(path, grpc, WEB_PATH),
+        (false, _) => hint(At::Web, path, grpc, WEB_PATH),
         (true, 0) => format!("{GRPC_ON_WEB}, `listen.otlp_grpc`"),
         (true, port) => format!("{GRPC_ON_WEB}, {port} (`listen.otlp_grpc`)"),
     };
@@ -120,8 +123,17 @@ fn signal(path: &str, grpc: bool) -> Option<&'static str> {
     found.map(|(signal, ..)| *signal)
 }
 
+/// The port that was asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum At {
+    /// One for OTLP, whose path can be set.
+    Otlp,
+    /// The web port, whose path cannot.
+    Web,
+}
+
 /// What was probably meant; `own` is the path that takes OTLP here.
-fn hint(path: &str, grpc: bool, own: &str) -> String {
+fn hint(at: At, path: &str, grpc: bool, own: &str) -> String {
     let known: String = path.chars().take(PATH_CHARS).collect();
     let path = path.trim_end_matches('/');
     if grpc {
@@ -150,9 +162,13 @@ fn hint(path: &str, grpc: bool, own: &str) -> String {
                  to which SDKs add /v1/logs; only OTEL_EXPORTER_OTLP_LOGS_ENDPOINT is a whole path"
             );
         }
+        let or_here = match at {
+            At::Otlp => ", or the other one into `otlp.path`",
+            At::Web => "",
+        };
         return format!(
             "nothing at {known}: OTLP logs are taken by POST {own}; write that path into \
-             OTEL_EXPORTER_OTLP_LOGS_ENDPOINT, or the other one into `otlp.path`"
+             OTEL_EXPORTER_OTLP_LOGS_ENDPOINT{or_here}"
         );
     }
     if path.starts_with("/api") {
@@ -207,10 +223,10 @@ mod tests {
             ("/api/logs", "the web port"),
             ("/v1/log", "POST /v1/logs"),
         ] {
-            let hint = hint(path, false, "/v1/logs");
+            let hint = hint(At::Otlp, path, false, "/v1/logs");
             assert!(hint.contains(part), "{path}: {hint}");
         }
-        assert!(hint(&"/é".repeat(5000), false, "/v1/logs").len() < 1024);
+        assert!(hint(At::Otlp, &"/é".repeat(5000), false, "/v1/logs").len() < 1024);
     }
 
     #[test]
@@ -226,7 +242,7 @@ mod tests {
             ("/", "/otlp/v1/logs", "write /otlp/v1/logs at its end"),
             ("/v1/log", "/in", "POST /in"),
         ] {
-            let hint = hint(path, false, own);
+            let hint = hint(At::Otlp, path, false, own);
             assert!(hint.contains(part), "{path}: {hint}");
             assert_eq!(
                 hint.contains("twice"),
@@ -234,5 +250,7 @@ mod tests {
                 "{path}: {hint}"
             );
         }
+        let said = |at| hint(at, "/otlp/v1/logs", false, "/v1/logs").contains("`otlp.path`");
+        assert_eq!((said(At::Otlp), said(At::Web)), (true, false));
     }
 }

@@ -38,11 +38,18 @@ pub(crate) enum Reject {
     /// It breaks the rules of gRPC itself.
     Framing(String),
     Unauthenticated(Denied),
+    /// The token is known, and may not send.
+    Forbidden(Denied),
     /// A web page of an origin that may not send.
     Origin(String),
     TooLarge {
         limit: usize,
         what: &'static str,
+    },
+    /// Too many bytes of headers.
+    Headers {
+        bytes: usize,
+        limit: usize,
     },
     /// A content type that is not spoken here; the text says what arrived where.
     MediaType(String),
@@ -56,6 +63,8 @@ pub(crate) enum Reject {
     OtherSignal(&'static str),
     /// The client stopped sending its body.
     BodyTimeout(Duration),
+    /// The time that the client itself gave the call is over; it may be sent again.
+    Deadline,
     /// Nothing is wrong with the request; it may be sent again.
     Unavailable(String),
     /// A fault of our own.
@@ -64,7 +73,7 @@ pub(crate) enum Reject {
 
 impl Reject {
     /// Every reason: the metric label's closed list.
-    pub(crate) const REASONS: [&'static str; 13] = [
+    pub(crate) const REASONS: [&'static str; 16] = [
         "bad_data",
         "framing",
         "unauthenticated",
@@ -78,6 +87,9 @@ impl Reject {
         "body_timeout",
         "unavailable",
         "bug",
+        "headers",
+        "deadline",
+        "forbidden",
     ];
 
     /// The body as a whole cannot be read.
@@ -95,8 +107,15 @@ impl Reject {
             // What gRPC itself prescribes.
             Reject::Framing(_) => (Code::Internal, StatusCode::BAD_REQUEST),
             Reject::Unauthenticated(_) => (Code::Unauthenticated, StatusCode::UNAUTHORIZED),
-            Reject::Origin(_) => (Code::PermissionDenied, StatusCode::FORBIDDEN),
+            Reject::Forbidden(_) | Reject::Origin(_) => {
+                (Code::PermissionDenied, StatusCode::FORBIDDEN)
+            }
             Reject::TooLarge { .. } => (Code::ResourceExhausted, StatusCode::PAYLOAD_TOO_LARGE),
+            Reject::Headers { .. } => (
+                Code::ResourceExhausted,
+                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            ),
+            Reject::Deadline => (Code::DeadlineExceeded, StatusCode::GATEWAY_TIMEOUT),
             Reject::MediaType(_) | Reject::Coding(_) => {
                 (Code::Unimplemented, StatusCode::UNSUPPORTED_MEDIA_TYPE)
             }
@@ -128,6 +147,9 @@ impl Reject {
             Reject::BodyTimeout(_) => 10,
             Reject::Unavailable(_) => 11,
             Reject::Bug => 12,
+            Reject::Headers { .. } => 13,
+            Reject::Deadline => 14,
+            Reject::Forbidden(_) => 15,
         }
     }
 
@@ -139,12 +161,23 @@ impl Reject {
             | Reject::MediaType(text)
             | Reject::Path(text)
             | Reject::Unavailable(text) => text.clone(),
-            Reject::Unauthenticated(denied) => denied.message().to_owned(),
+            Reject::Unauthenticated(denied) | Reject::Forbidden(denied) => denied.message().to_owned(),
             Reject::Origin(origin) => format!(
                 "pages of {origin} may not send logs here; add it to `cors.origins` if they should"
             ),
             Reject::TooLarge { limit, what } => format!(
                 "{what} larger than {limit} bytes; send smaller batches, or raise `limits.body`"
+            ),
+            Reject::Headers { bytes, limit } => format!(
+                "the request's headers come to {bytes} bytes, and {limit} are taken; send fewer or shorter ones"
+            ),
+            Reject::Deadline => {
+                "the time that the call was given (`grpc-timeout`) was over before its records were safe"
+                    .to_owned()
+            }
+            Reject::Coding(found) if found.contains(',') => format!(
+                "content encodings upon one another (`{found}`) are not accepted; send one of: {}",
+                Coding::ACCEPTED
             ),
             Reject::Coding(found) => format!(
                 "content encoding `{found}` is not accepted; send one of: {}",

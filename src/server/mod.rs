@@ -1,6 +1,7 @@
 //! The one HTTP server behind every listener: accepts, speaks TLS where set, serves HTTP/1.1 and
 //! HTTP/2 (also in clear text with prior knowledge) and ends in bounded time.
 
+mod explain;
 mod places;
 mod sniff;
 mod switch;
@@ -29,6 +30,7 @@ pub use switch::Switch;
 pub use tls::{Error as TlsError, acceptor};
 
 use crate::config::Limits;
+use explain::Explained;
 use sniff::Opening;
 
 /// Bytes a client may send ahead on one HTTP/2 stream, and on one connection: a large OTLP export
@@ -37,9 +39,8 @@ const STREAM_WINDOW: u32 = 1 << 20;
 const CONNECTION_WINDOW: u32 = 4 << 20;
 /// Bytes of one request's headers with HTTP/1.1.
 const HEADER_BYTES: usize = 64 << 10;
-/// The same with HTTP/2, where a connection may have headers for all its streams under way. gRPC's
-/// own limit is 8 KiB.
-const STREAM_HEADER_BYTES: u32 = 16 << 10;
+/// The same with HTTP/2. The receivers take less, and say so, which the library here cannot.
+const STREAM_HEADER_BYTES: u32 = 64 << 10;
 /// After this much silence an HTTP/2 client is asked whether it is still there.
 const PING_EVERY: Duration = Duration::from_secs(30);
 const PING_TIMEOUT: Duration = Duration::from_secs(20);
@@ -226,7 +227,7 @@ impl Server {
             .keep_alive_interval(PING_EVERY)
             .keep_alive_timeout(PING_TIMEOUT);
         let connection = builder.serve_connection_with_upgrades(
-            TokioIo::new(stream),
+            TokioIo::new(Explained::new(stream)),
             TowerToHyperService::new(service),
         );
         tokio::pin!(connection);

@@ -98,6 +98,8 @@ struct Migration {
 pub(super) struct Abilities {
     /// Text indexes without an experimental setting.
     pub(super) text_index: bool,
+    /// Indexes on a part of a column, such as the values of a map.
+    values_index: bool,
     /// Lengths of the strings within maps are a stream of their own, unless a setting says no.
     nested_sizes: bool,
 }
@@ -108,6 +110,7 @@ impl Abilities {
         let major_minor: (u32, u32) = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
         Abilities {
             text_index: major_minor >= (26, 2),
+            values_index: major_minor >= (26, 2),
             nested_sizes: major_minor >= (26, 3),
         }
     }
@@ -133,7 +136,7 @@ const MIGRATIONS: &[Migration] = &[
     Migration {
         version: 4,
         name: "values of resources in a dictionary",
-        statements: |schema, _| vec![schema.resource_of_few(), schema.otel_logs()],
+        statements: |schema, server| schema.resource_of_few(server),
     },
 ];
 
@@ -276,6 +279,7 @@ impl Schema {
         let columns: String = COLUMNS.iter().map(|column| line(*column)).collect();
         let (table, Life { ttl, is_mixed }) = (self.table(), self.locked().clone());
         let whole_parts = u8::from(!is_mixed);
+        let resource_index = resource_index(server);
         let words = if server.text_index {
             format!("{WORDS} TYPE text(tokenizer = splitByNonAlpha)")
         } else {
@@ -292,7 +296,7 @@ impl Schema {
              INDEX id_range id TYPE minmax GRANULARITY 1,\n    \
              INDEX trace_id_bloom trace_id TYPE bloom_filter(0.01) GRANULARITY 1,\n    \
              INDEX attribute_bloom mapValues(attributes) TYPE bloom_filter(0.025) GRANULARITY 1,\n    \
-             INDEX resource_bloom mapValues(resource) TYPE bloom_filter(0.025) GRANULARITY 1,\n    \
+             INDEX {resource_index},\n    \
              INDEX message_words {words}\n\
              ) ENGINE = MergeTree\n\
              PARTITION BY toDate(timestamp)\n\
@@ -313,14 +317,17 @@ impl Schema {
 
     /// Resources repeat, so their values go through ClickHouse as numbers. Rows that are there already are
     /// changed in the background, and read as if they were.
-    fn resource_of_few(&self) -> String {
+    fn resource_of_few(&self, server: &Abilities) -> Vec<String> {
         let table = self.table();
         let column = COLUMNS.iter().find(|column| column.name == "resource");
         let Column { name, kind } = column.expect("records have a resource");
-        let codec = codec(name);
-        format!(
-            "ALTER TABLE {table} MODIFY COLUMN `{name}` {kind} CODEC({codec}) SETTINGS alter_sync = 0"
-        )
+        let (codec, index) = (codec(name), resource_index(server));
+        let change = format!(
+            "ALTER TABLE {table} DROP INDEX IF EXISTS resource_bloom, \
+             MODIFY COLUMN `{name}` {kind} CODEC({codec}), \
+             ADD INDEX IF NOT EXISTS {index} SETTINGS alter_sync = 0"
+        );
+        vec![change, self.otel_logs()]
     }
 
     /// The records under the names that the OpenTelemetry Collector's exporter gives them. A record's
@@ -360,6 +367,17 @@ fn found<T>(result: Result<T, Error>) -> Result<Option<T>, Error> {
         Err(error) if error.kind() == Kind::Schema => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// The index on resources' values. On the values as they are it takes them from their dictionary; as a function
+/// of the map, each would be copied for every row: gigabytes for a command line of 16 kB.
+fn resource_index(server: &Abilities) -> String {
+    let values = if server.values_index {
+        "resource.values"
+    } else {
+        "mapValues(resource)"
+    };
+    format!("resource_values {values} TYPE bloom_filter(0.025) GRANULARITY 1")
 }
 
 /// A column's line in the table's definition.
@@ -438,6 +456,7 @@ mod tests {
         ] {
             let expected = Abilities {
                 text_index,
+                values_index: text_index,
                 nested_sizes,
             };
             assert_eq!(Abilities::of(version), expected, "{version}");

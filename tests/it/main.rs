@@ -20,6 +20,7 @@ mod ledger;
 mod misuse;
 mod otlp_connection;
 mod otlp_doors;
+mod otlp_envelope;
 mod otlp_grpc;
 mod otlp_http;
 mod otlp_odd;

@@ -259,15 +259,6 @@ fn g_22_h_32_an_answer_comes_well_within_ten_seconds() {
         start.elapsed()
     );
     assert!([0, 14].contains(&called.code()), "{called:?}");
-    // The client's own deadline is kept too.
-    let start = Instant::now();
-    let called = export(&door, &[("grpc-timeout", "300m")], framed(0, &one_record()));
-    assert!(
-        start.elapsed() < Duration::from_secs(2),
-        "{:?}",
-        start.elapsed()
-    );
-    assert!([0, 14].contains(&called.code()), "{called:?}");
     redis.freeze(false);
 }
 

@@ -19,6 +19,12 @@ fn every_reject() -> Vec<Reject> {
         Reject::BodyTimeout(Duration::from_secs(30)),
         Reject::Unavailable("queue full".into()),
         Reject::Bug,
+        Reject::Headers {
+            bytes: 20_000,
+            limit: 16_384,
+        },
+        Reject::Deadline,
+        Reject::Forbidden(Denied::Other),
     ]
 }
 
@@ -39,14 +45,22 @@ fn g_17_h_25_b_09_every_error_is_of_the_class_it_is_meant_to_be() {
         ("body_timeout", 14, 503),
         ("unavailable", 14, 503),
         ("bug", 13, 500),
+        ("headers", 8, 431),
+        ("deadline", 4, 504),
+        ("forbidden", 7, 403),
     ];
+    assert_eq!(every_reject().len(), Reject::REASONS.len());
+    assert_eq!(expected.len(), Reject::REASONS.len());
     let retried_over_grpc = [1, 4, 10, 11, 14, 15];
     let retried_over_http = [429, 502, 503, 504];
     for (reject, (reason, grpc, http)) in every_reject().into_iter().zip(expected) {
         assert_eq!(Reject::REASONS[reject.reason()], reason);
         let (code, status) = reject.codes();
         assert_eq!((code as i32, status.as_u16()), (grpc, http), "{reason}");
-        let may_come_back = matches!(reject, Reject::Unavailable(_) | Reject::BodyTimeout(_));
+        let may_come_back = matches!(
+            reject,
+            Reject::Unavailable(_) | Reject::BodyTimeout(_) | Reject::Deadline
+        );
         assert_eq!(retried_over_http.contains(&http), may_come_back, "{reason}");
         assert_eq!(retried_over_grpc.contains(&grpc), may_come_back, "{reason}");
     }

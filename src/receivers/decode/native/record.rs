@@ -8,7 +8,7 @@ use super::fields::{Field, SHORT_MESSAGE_RANK};
 use super::value::text;
 use crate::normalize::{
     Attributes, Context, Decimal, Draft, Id, Repairs, ResourceDraft, ScopeDraft, Stamp,
-    level_of_text, number_of_level, parse_epoch, parse_rfc3339,
+    level_of_number, level_of_text, number_of_level, parse_epoch, parse_rfc3339,
 };
 use crate::record::{Level, Receiver};
 
@@ -209,7 +209,7 @@ impl<'a, 'w> NativeRecord<'a, 'w> {
 
     fn finish(mut self) -> Parts<'a> {
         let exported = self.drop_what_an_export_adds();
-        self.resource.service = self.value(Field::Service).or_else(|| self.bunyan_name());
+        self.resource.service = self.service();
         self.resource.environment = self.value(Field::Environment);
         let message = self.take(Field::Message);
         let is_gelf = message
@@ -271,25 +271,40 @@ impl<'a, 'w> NativeRecord<'a, 'w> {
         false
     }
 
-    /// Every record of bunyan (and of pino, if so configured) has these three beside each other.
-    fn bunyan_name(&mut self) -> Option<Cow<'a, str>> {
-        let candidate = self.take(Field::BunyanName)?;
+    /// The service; bunyan's `name` where nothing else names it. In any other record `name` is an attribute.
+    fn service(&mut self) -> Option<Cow<'a, str>> {
+        let service = self.value(Field::Service);
+        let Some(name) = self.take(Field::BunyanName) else {
+            return service;
+        };
+        // Every record of bunyan (and of pino, if so configured) has these three beside each other.
         let has = |key| self.attributes.get(key).is_some();
-        if has("pid") && has("hostname") && has("v") {
-            return Some(candidate.value);
+        if service.is_none() && has("pid") && has("hostname") && has("v") {
+            return Some(name.value);
         }
-        self.attribute(candidate.key, candidate.value);
-        None
+        self.attribute(name.key, name.value);
+        service
+    }
+
+    /// Keeps a level as an attribute that neither the record's level nor its text says again.
+    fn keep_level(&mut self, level: Option<Candidate<'a>>, text: &str, number: i64) {
+        let Some(level) = level else { return };
+        let meant = level_of_text(&level.value, self.context.digits);
+        let is_said = level_of_number(number).unwrap_or_default() == meant;
+        if !(is_said && meant != Level::Unspecified) && *level.value != *text {
+            self.attribute(level.key, level.value);
+        }
     }
 
     fn severity(&mut self, draft: &mut Draft<'a>, exported: bool, is_gelf: bool) {
-        let level = self.value(Field::Level);
+        let level = self.take(Field::Level);
         let text = self.value(Field::SeverityText);
         let number = self
             .value(Field::SeverityNumber)
             .and_then(|number| whole(&number));
-        let syslog = level.as_deref().filter(|_| is_gelf).and_then(syslog_level);
-        let meant = [level.as_deref(), text.as_deref()]
+        let said = level.as_ref().map(|level| &*level.value);
+        let syslog = said.filter(|_| is_gelf).and_then(syslog_level);
+        let meant = [said, text.as_deref()]
             .into_iter()
             .flatten()
             .map(|text| level_of_text(text, self.context.digits));
@@ -301,8 +316,11 @@ impl<'a, 'w> NativeRecord<'a, 'w> {
             None => number_of_level(meant).into(),
         };
         draft.severity_text = match (text, level) {
-            (Some(text), _) => text,
-            (None, Some(level)) if !exported => level,
+            (Some(text), level) => {
+                self.keep_level(level, &text, draft.severity_number);
+                text
+            }
+            (None, Some(level)) if !exported => level.value,
             _ => Cow::Borrowed(""),
         };
     }

@@ -192,8 +192,8 @@ fn write_map(
             }
         }
         match entry_key {
-            Some(key) => entries.add(key, from, out),
-            None => {
+            Some(key) if !key.is_empty() => entries.add(key, from, out),
+            _ => {
                 repairs.empty_keys += 1;
                 out.truncate(from);
             }

@@ -136,6 +136,10 @@ fn write_map(
         let key = wire.key()?;
         if key.number() == 1 && !out.is_full() {
             let (name, value) = key_value(wire.message(key, "values")?, repairs)?;
+            if name.is_empty() {
+                repairs.empty_keys += 1;
+                continue;
+            }
             entries.begin(utf8(name, repairs), out);
             value.write(out, depth + 1, repairs)?;
         } else {

@@ -47,7 +47,8 @@ fn json(value: &AnyValue) -> String {
             )
         }
         Some(Value::KvlistValue(list)) => {
-            let pairs = list.values.iter().map(|pair| {
+            let pairs = list.values.iter().filter(|pair| !pair.key.is_empty());
+            let pairs = pairs.map(|pair| {
                 (
                     pair.key.clone(),
                     pair.value.as_ref().map_or_else(|| "null".to_owned(), json),

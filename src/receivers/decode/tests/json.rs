@@ -239,7 +239,9 @@ fn j_11_empty_values_and_missing_halves() {
         (Some(""), Some(""))
     );
     assert_eq!(
-        message_of(r#"{"kvlistValue":{"values":[{"key":"k1"},{"value":{}}]}}"#),
+        message_of(
+            r#"{"kvlistValue":{"values":[{"key":"k1"},{"value":{}},{"key":"","value":{"intValue":"3"}}]}}"#
+        ),
         r#"{"k1":null}"#
     );
 }

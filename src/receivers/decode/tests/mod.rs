@@ -6,6 +6,7 @@ mod damage;
 mod expected;
 mod generate;
 mod json;
+mod kept;
 mod mapping;
 mod native;
 mod oracle;

@@ -1,0 +1,78 @@
+//! What is wrong with a request whatever its body holds. The answer is in the protocol's own form, which
+//! the HTTP library, that would refuse some of it too, does not know.
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, Version};
+use axum::middleware::Next;
+use axum::response::Response;
+use http::header::{HOST, TRANSFER_ENCODING};
+
+use super::Door;
+use super::caller::{Caller, Form};
+use super::encoding::{Encoding, is_grpc};
+use super::reply::Reject;
+use crate::record::Receiver;
+
+/// Bytes of a request's headers over HTTP/2, where a connection may have those of all its streams under way.
+/// gRPC's own limit is 8 KiB. HTTP/1.1 has one request at a time, and may have four times as much.
+pub(super) const STREAM_HEADER_BYTES: usize = 16 << 10;
+/// What HTTP/2 counts for a header beside its name and value (RFC 9113, section 6.5.2).
+const HEADER_COST: usize = 32;
+
+/// Refuses requests that are wrong as such, and lets the others through.
+pub(super) async fn check(State(door): State<Door>, request: Request, next: Next) -> Response {
+    match wrong(&request) {
+        None => next.run(request).await,
+        Some(reject) => refuse(&door, request, reject).await,
+    }
+}
+
+fn wrong(request: &Request) -> Option<Reject> {
+    let headers = request.headers();
+    if request.version() == Version::HTTP_2 {
+        let bytes = size(headers);
+        return (bytes > STREAM_HEADER_BYTES).then_some(Reject::Headers {
+            bytes,
+            limit: STREAM_HEADER_BYTES,
+        });
+    }
+    if let Some(coding) = headers.get(TRANSFER_ENCODING)
+        && !coding.as_bytes().eq_ignore_ascii_case(b"chunked")
+    {
+        let coding = String::from_utf8_lossy(coding.as_bytes());
+        return Some(Reject::BadData {
+            field: "transfer-encoding".to_owned(),
+            text: format!(
+                "transfer encoding `{coding}` is not taken; send `chunked`, and say with `content-encoding` how \
+                 the body is compressed"
+            ),
+        });
+    }
+    let nameless = request.version() == Version::HTTP_11 && !headers.contains_key(HOST);
+    nameless.then(|| Reject::BadData {
+        field: "host".to_owned(),
+        text: "a request over HTTP/1.1 has a `Host` header, and this one has none".to_owned(),
+    })
+}
+
+fn size(headers: &HeaderMap) -> usize {
+    let headers = headers.iter();
+    headers
+        .map(|(name, value)| name.as_str().len() + value.len() + HEADER_COST)
+        .sum()
+}
+
+async fn refuse(door: &Door, request: Request, reject: Reject) -> Response {
+    let (parts, mut body) = request.into_parts();
+    let (receiver, form) = if is_grpc(&parts.headers) && parts.version == Version::HTTP_2 {
+        (Receiver::OtlpGrpc, Form::Grpc)
+    } else if parts.uri.path().starts_with("/api/") {
+        (Receiver::Json, Form::Http(Encoding::Json))
+    } else {
+        let encoding = Encoding::of_answer(&parts.headers);
+        (Receiver::OtlpHttp, Form::Http(encoding))
+    };
+    let caller = Caller::new(receiver, form, &parts.headers, &parts.extensions);
+    door.refuse(&caller, reject, &parts.headers, &mut body)
+        .await
+}
