@@ -39,8 +39,8 @@ pub const COLUMNS: [Column; 18] = [
     Column::new("received_at", "DateTime64(3, 'UTC')"),
 ];
 
-const LOW_CARDINALITY: &str = "LowCardinality(String)";
-const MAP: &str = "Map(LowCardinality(String), String)";
+pub(super) const LOW_CARDINALITY: &str = "LowCardinality(String)";
+pub(super) const MAP: &str = "Map(LowCardinality(String), String)";
 
 /// The only version of LowCardinality's serialization that ClickHouse has.
 pub(super) const LOW_CARDINALITY_VERSION: u64 = 1;
