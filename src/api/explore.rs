@@ -1,4 +1,4 @@
-//! Around the search: one record, its context, a histogram, fields and their values.
+//! Around the search: one record, its context, a histogram.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use http::{HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
 
 use super::params::Params;
-use super::search::{Position, SearchQuery, read};
+use super::search::{Position, read};
 use super::{ApiError, ApiState};
 use crate::live::StoredRecord;
 use crate::query::{Column, Query};
@@ -18,8 +18,6 @@ const DEFAULT_AROUND: usize = 50;
 const MAX_AROUND: usize = 500;
 const DEFAULT_BUCKETS: usize = 60;
 const MAX_BUCKETS: usize = 120;
-const DEFAULT_VALUES: usize = 10;
-const MAX_VALUES: usize = 1_000;
 /// What a histogram shows where no range is asked for: a day.
 const DAY: i64 = 86_400_000_000_000;
 
@@ -58,16 +56,7 @@ pub struct Histogram {
     pub complete: bool,
 }
 
-/// Texts and how often they occur, the most common first.
-#[derive(Debug, Clone, Default)]
-pub struct Counted {
-    /// Text and records.
-    pub counts: Vec<(String, u64)>,
-    /// Counted in so many of the newest matching records at most.
-    pub sample: usize,
-}
-
-type Request = (State<ApiState>, Pairs<Vec<(String, String)>>);
+pub(super) type Request = (State<ApiState>, Pairs<Vec<(String, String)>>);
 
 pub(super) async fn histogram((State(state), Pairs(pairs)): Request) -> Result<Response, ApiError> {
     let params = Params::new(pairs, &["from", "to", "buckets"])?;
@@ -207,70 +196,7 @@ async fn find(state: &ApiState, id: &str, params: &Params) -> Result<StoredRecor
     })
 }
 
-pub(super) async fn fields((State(state), Pairs(pairs)): Request) -> Result<Response, ApiError> {
-    let (query, prefix) = facet(pairs)?;
-    let found = state.search.values(query, None, prefix.clone()).await?;
-    let columns = [
-        "level",
-        "service",
-        "environment",
-        "message",
-        "trace_id",
-        "span_id",
-        "event",
-        "scope",
-        "receiver",
-        "id",
-    ];
-    let columns = columns.iter().filter(|name| name.starts_with(&prefix));
-    let mut fields: Vec<Value> = columns
-        .map(|name| json!({"name": name, "kind": "column"}))
-        .collect();
-    let attributes = found.counts.into_iter();
-    fields.extend(
-        attributes.map(|(name, count)| json!({"name": name, "kind": "attribute", "count": count})),
-    );
-    Ok(no_store(
-        json!({"fields": fields, "approximate": true, "sample": found.sample}),
-    ))
-}
-
-pub(super) async fn values(
-    State(state): State<ApiState>,
-    Path(name): Path<String>,
-    Pairs(pairs): Pairs<Vec<(String, String)>>,
-) -> Result<Response, ApiError> {
-    if matches!(name.as_str(), "message" | "id") {
-        let error = ApiError::bad_request(format!("values of `{name}` are not counted"));
-        return Err(error.hint("nearly every record has another"));
-    }
-    let (query, prefix) = facet(pairs)?;
-    let name = if name == "env" {
-        "environment".to_owned()
-    } else {
-        name
-    };
-    let found = state.search.values(query, Some(name), prefix).await?;
-    let total: u64 = found.counts.iter().map(|(_, count)| count).sum();
-    let values = found.counts.into_iter();
-    let values: Vec<Value> = values
-        .map(|(value, count)| json!({"value": value, "count": count}))
-        .collect();
-    Ok(no_store(json!({
-        "values": values,
-        "approximate": total >= found.sample as u64,
-        "sample": found.sample,
-    })))
-}
-
-fn facet(pairs: Vec<(String, String)>) -> Result<(SearchQuery, String), ApiError> {
-    let params = Params::new(pairs, &["from", "to", "prefix", "limit"])?;
-    let mut query = read(&params, jiff::Timestamp::now())?;
-    query.limit = params.number("limit", DEFAULT_VALUES, 1..=MAX_VALUES)?;
-    Ok((query, params.get("prefix").unwrap_or_default().to_owned()))
-}
-
-fn no_store(body: Value) -> Response {
+pub(super) fn no_store(body: Value) -> Response {
     let mut response = Json(body).into_response();
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));

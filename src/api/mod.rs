@@ -9,6 +9,7 @@ mod auth;
 mod error;
 mod explore;
 mod export;
+mod fields;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod host;
@@ -32,7 +33,8 @@ use futures_util::future::BoxFuture;
 
 pub(crate) use auth::require as require_reader;
 pub use error::ApiError;
-pub use explore::{Buckets, Context, Counted, Histogram};
+pub use explore::{Buckets, Context, Histogram};
+pub use fields::{Counted, FieldName, FieldsQuery};
 pub(crate) use host::named as named_host;
 pub use search::{Order, Position, SearchBackend, SearchError, SearchPage, SearchQuery};
 pub use status::{
@@ -110,8 +112,8 @@ pub fn router(state: ApiState) -> Router {
         .route("/api/logs/histogram", get(explore::histogram))
         .route("/api/logs/{id}", get(explore::record))
         .route("/api/logs/{id}/context", get(explore::context))
-        .route("/api/fields", get(explore::fields))
-        .route("/api/fields/{name}/values", get(explore::values))
+        .route("/api/fields", get(fields::fields))
+        .route("/api/fields/{name}/values", get(fields::values))
         .route("/api/status", get(status::status))
         .route("/api/meta", get(status::meta))
         .layer(from_fn(time_out));

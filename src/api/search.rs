@@ -9,7 +9,8 @@ use futures_util::future::BoxFuture;
 use http::{HeaderValue, header};
 use serde_json::{Value, json};
 
-use super::explore::{Buckets, Context, Counted, Histogram};
+use super::explore::{Buckets, Context, Histogram};
+use super::fields::{Counted, FieldName, FieldsQuery};
 use super::params::Params;
 use super::{ApiError, ApiState};
 use crate::live::StoredRecord;
@@ -121,6 +122,9 @@ pub trait SearchBackend: Send + Sync {
 
     /// Counts records by time and level.
     fn histogram(&self, buckets: Buckets) -> BoxFuture<'_, Result<Histogram, SearchError>>;
+
+    /// The most common names of the catalogue.
+    fn fields(&self, query: FieldsQuery) -> BoxFuture<'_, Result<Vec<FieldName>, SearchError>>;
 
     /// The most common values of a field, or fields where none is named, that begin with `prefix`.
     fn values(

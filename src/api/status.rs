@@ -18,8 +18,12 @@ pub struct Status {
     pub uptime_seconds: u64,
     /// Records accepted, by receiver.
     pub accepted: BTreeMap<&'static str, u64>,
-    /// Records refused, by receiver.
+    /// Requests refused, by receiver.
     pub refused: BTreeMap<&'static str, u64>,
+    /// The same by reason, then by receiver; only those that there were.
+    pub refused_reasons: BTreeMap<&'static str, BTreeMap<&'static str, u64>>,
+    /// Records that could not be taken, of requests that were, by receiver.
+    pub rejected: BTreeMap<&'static str, u64>,
     /// Records stored, over all.
     pub stored: u64,
     /// Records set aside as dead letters.

@@ -42,6 +42,10 @@ impl SearchBackend for OnePage {
         Box::pin(async { Ok(Histogram::default()) })
     }
 
+    fn fields(&self, _: FieldsQuery) -> BoxFuture<'_, Result<Vec<FieldName>, SearchError>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
     fn values(
         &self,
         _: SearchQuery,

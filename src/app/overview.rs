@@ -57,6 +57,8 @@ impl Overview {
                 uptime_seconds: self.started.elapsed().as_secs(),
                 accepted: by_name(self.metrics.accepted()),
                 refused: by_name(self.metrics.refused_requests()),
+                refused_reasons: self.metrics.refusals(),
+                rejected: by_name(self.metrics.rejected()),
                 stored: writer.stored_records.iter().sum(),
                 dead: self.dead_records(),
                 queued: depth.records.iter().sum(),

@@ -35,6 +35,10 @@ struct Pipeline {
     uptime_seconds: u64,
     accepted: BTreeMap<String, u64>,
     refused: BTreeMap<String, u64>,
+    #[serde(default)]
+    refused_reasons: BTreeMap<String, BTreeMap<String, u64>>,
+    #[serde(default)]
+    rejected: BTreeMap<String, u64>,
     stored: u64,
     dead: u64,
     queued: u64,
@@ -177,6 +181,12 @@ fn told(status: &Answer) -> String {
     line("version", format!("{}, up {uptime:?}", status.version));
     line("accepted", by_receiver(&pipeline.accepted, "records"));
     line("refused", by_receiver(&pipeline.refused, "requests"));
+    for (reason, counts) in &pipeline.refused_reasons {
+        line("", format!("{reason}: {}", by_receiver(counts, "requests")));
+    }
+    if pipeline.rejected.values().any(|count| *count > 0) {
+        line("", by_receiver(&pipeline.rejected, "records of others"));
+    }
     line("stored", format!("{} records", pipeline.stored));
     line(
         "queued",
@@ -249,7 +259,7 @@ mod tests {
     fn status(pipeline: &str) -> Answer {
         let text = format!(
             r#"{{"version":"1.2.3","pipeline":{{"uptime_seconds":90,"accepted":{{"json":2,"otlp_grpc":40,"otlp_http":0}},
-            "refused":{{"json":1}},"stored":30,"queued":12,"queue_bytes":2048,"queue_age_ms":1500,{pipeline}}},
+            "refused":{{"json":1}},"refused_reasons":{{"too_large":{{"json":1}}}},"rejected":{{"json":4}},"stored":30,"queued":12,"queue_bytes":2048,"queue_age_ms":1500,{pipeline}}},
             "live":{{"viewers":3,"filters":1,"published":42,"skipped":0}}}}"#
         );
         serde_json::from_str(&text).unwrap()
@@ -266,6 +276,8 @@ mod tests {
             "version    1.2.3, up 90s\n\
              accepted   42 records (json 2, otlp_grpc 40, otlp_http 0)\n\
              refused    1 requests (json 1)\n\
+             \x20          too_large: 1 requests (json 1)\n\
+             \x20          4 records of others (json 4)\n\
              stored     30 records\n\
              queued     12 records, 2KiB, the oldest 1.5s old\n\
              store      ClickHouse 26.7, embedded\n\

@@ -238,6 +238,7 @@ fn users(database: &str, passwords: &Passwords) -> String {
         <query>GRANT SELECT ON system.*</query>
         <query>GRANT TABLE ENGINE ON MergeTree</query>
         <query>GRANT TABLE ENGINE ON ReplacingMergeTree</query>
+        <query>GRANT TABLE ENGINE ON SummingMergeTree</query>
       </grants>
     </{USER}>
     <{READER}>

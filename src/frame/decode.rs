@@ -1,7 +1,7 @@
 //! A Native block of ours, read where it lies.
 
 use super::header::ID_STEP;
-use super::native::{COLUMNS, kind_in_version_1};
+use super::native::{COLUMNS, kind_in};
 use super::read::{LowCardinality, MapColumn, Reader, fixed};
 use super::{Error, Frame, Header};
 use crate::record::{Level, Receiver};
@@ -57,7 +57,7 @@ impl<'a> Block<'a> {
         let mut columns = Columns {
             reader,
             columns: COLUMNS.iter(),
-            is_version_1: frame.header().version == 1,
+            version: frame.header().version,
             rows,
         };
         // The order of COLUMNS: the fields of a struct expression are evaluated as they are written.
@@ -360,19 +360,15 @@ impl<'a> Row<'a> {
 struct Columns<'a> {
     reader: Reader<'a>,
     columns: std::slice::Iter<'static, super::Column>,
-    is_version_1: bool,
+    version: u16,
     rows: usize,
 }
 
 impl<'a> Columns<'a> {
     fn begin(&mut self) -> Result<&mut Reader<'a>, Error> {
         let column = self.columns.next().expect("no more columns than COLUMNS");
-        let kind = if self.is_version_1 {
-            kind_in_version_1(column)
-        } else {
-            column.kind
-        };
-        self.reader.column(column.name, kind)?;
+        self.reader
+            .column(column.name, kind_in(self.version, column))?;
         Ok(&mut self.reader)
     }
 

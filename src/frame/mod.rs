@@ -33,6 +33,7 @@ mod decode;
 mod dictionary;
 mod encode;
 mod header;
+mod keys;
 mod native;
 mod read;
 mod seal;
@@ -42,6 +43,7 @@ mod tests;
 pub use decode::{Block, Row};
 pub use encode::{BlockBuilder, Mark};
 pub use header::{Error, Frame, Header, ID_STEP, MAX_FRAME_BYTES, Seal};
+pub use keys::{KeyCount, keys};
 pub use native::COLUMNS;
 pub use read::{LowCardinality, MapColumn};
 

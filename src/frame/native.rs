@@ -40,15 +40,15 @@ pub const COLUMNS: [Column; 18] = [
     Column::new("received_at", "DateTime64(3, 'UTC')"),
 ];
 
-const LOW_CARDINALITY: &str = "LowCardinality(String)";
-const MAP: &str = "Map(LowCardinality(String), String)";
+pub(super) const LOW_CARDINALITY: &str = "LowCardinality(String)";
+pub(super) const MAP: &str = "Map(LowCardinality(String), String)";
 /// Of values that repeat: a resource is the same for all records of its process, so that each of its
 /// values is in a block once, however long it is and however many records share it.
-const MAP_OF_FEW: &str = "Map(LowCardinality(String), LowCardinality(String))";
+pub(super) const MAP_OF_FEW: &str = "Map(LowCardinality(String), LowCardinality(String))";
 
-/// The type that a column had in frames of version 1, where it was another.
-pub(super) fn kind_in_version_1(column: &Column) -> &'static str {
-    if column.name == "resource" {
+/// The type that a column has in frames of this version.
+pub(super) fn kind_in(version: u16, column: &Column) -> &'static str {
+    if version == 1 && column.name == "resource" {
         MAP
     } else {
         column.kind

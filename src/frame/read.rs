@@ -5,6 +5,8 @@
 //! anything is allocated for it, and every index, offset and text is checked once, here, so that
 //! later look-ups cannot fail.
 
+use std::ops::Range;
+
 use super::Error;
 use super::native::{DICTIONARY_HERE, LOW_CARDINALITY_VERSION, Width};
 
@@ -53,6 +55,15 @@ impl<'a> LowCardinality<'a> {
         self.dictionary[self.index(row)]
     }
 
+    /// How often each of the distinct strings occurs, in their order.
+    pub(super) fn counts(&self) -> Vec<u64> {
+        let mut counts = vec![0; self.dictionary.len()];
+        for row in 0..self.len() {
+            counts[self.index(row)] += 1;
+        }
+        counts
+    }
+
     fn empty() -> Self {
         Self {
             dictionary: Vec::new(),
@@ -61,7 +72,7 @@ impl<'a> LowCardinality<'a> {
         }
     }
 
-    fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.indexes.len() / self.width.bytes()
     }
 
@@ -100,6 +111,19 @@ impl<'a> Values<'a> {
     }
 }
 
+/// A map column's keys.
+pub(super) struct MapKeys<'a> {
+    ends: &'a [u8],
+    pub(super) keys: LowCardinality<'a>,
+}
+
+impl MapKeys<'_> {
+    /// The places of a row's keys among all. The row must be there.
+    pub(super) fn range(&self, row: usize) -> Range<usize> {
+        range(self.ends, row)
+    }
+}
+
 impl<'a> MapColumn<'a> {
     /// The keys of all rows behind one another; their dictionary is what [`MapColumn::value`] takes.
     #[must_use]
@@ -127,15 +151,16 @@ impl<'a> MapColumn<'a> {
             .map(|at| self.values.get(at))
     }
 
-    fn range(&self, row: usize) -> std::ops::Range<usize> {
-        let start = row.checked_sub(1).map_or(0, |before| self.end(before));
-        start..self.end(row)
+    fn range(&self, row: usize) -> Range<usize> {
+        range(self.ends, row)
     }
+}
 
-    /// Checked when it was read: not above the number of values, so it fits.
-    fn end(&self, row: usize) -> usize {
-        u64::from_le_bytes(fixed(self.ends, row)) as usize
-    }
+/// The places of a row's entries. The ends were checked when they were read: none is above the number
+/// of entries, so it fits.
+fn range(ends: &[u8], row: usize) -> Range<usize> {
+    let end = |row| u64::from_le_bytes(fixed(ends, row)) as usize;
+    row.checked_sub(1).map_or(0, end)..end(row)
 }
 
 /// The row's number out of a column of numbers.
@@ -286,7 +311,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Everything of a LowCardinality column that follows its version.
-    fn dictionary(&mut self, rows: usize) -> Result<LowCardinality<'a>, Error> {
+    pub(super) fn dictionary(&mut self, rows: usize) -> Result<LowCardinality<'a>, Error> {
         if rows == 0 {
             return Ok(LowCardinality::empty());
         }
@@ -316,8 +341,28 @@ impl<'a> Reader<'a> {
         usize::try_from(count).map_err(|_| self.error("it counts more items than there can be"))
     }
 
+    /// Passes over so many strings, whatever is in them.
+    pub(super) fn skip_strings(&mut self, count: usize) -> Result<(), Error> {
+        for _ in 0..count {
+            let length = self.varint()?;
+            self.take(length)?;
+        }
+        Ok(())
+    }
+
     /// A map whose values are plain strings, or in a dictionary as its keys are.
     pub(super) fn map(&mut self, rows: usize, of_few: bool) -> Result<MapColumn<'a>, Error> {
+        let MapKeys { ends, keys } = self.map_keys(rows, of_few)?;
+        let values = if of_few {
+            Values::Dictionary(self.dictionary(keys.len())?)
+        } else {
+            Values::Plain(self.strings(keys.len())?)
+        };
+        Ok(MapColumn { ends, keys, values })
+    }
+
+    /// A map column up to its values.
+    pub(super) fn map_keys(&mut self, rows: usize, of_few: bool) -> Result<MapKeys<'a>, Error> {
         self.low_cardinality_version()?;
         if of_few {
             self.low_cardinality_version()?;
@@ -334,14 +379,9 @@ impl<'a> Reader<'a> {
         let Some(entries) = usize::try_from(last).ok().filter(|n| *n <= self.left()) else {
             return Err(self.error("it counts more map entries than bytes"));
         };
-        Ok(MapColumn {
+        Ok(MapKeys {
             ends,
             keys: self.dictionary(entries)?,
-            values: if of_few {
-                Values::Dictionary(self.dictionary(entries)?)
-            } else {
-                Values::Plain(self.strings(entries)?)
-            },
         })
     }
 }

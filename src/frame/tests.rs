@@ -1,6 +1,7 @@
 //! Tests of the frame codec: what goes in comes out, and damage is an error.
 
 mod damage;
+mod keys;
 mod properties;
 mod versions;
 

@@ -1,6 +1,7 @@
 //! What is around a record, how many there are when, and which values a field has.
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use super::condition::Where;
 use super::reader::{conditions, time};
@@ -70,7 +71,7 @@ impl Reader {
              GROUP BY key, name\nFORMAT JSONEachRow",
             self.table
         );
-        let rows = match self.rows(&sql, &params).await {
+        let rows: Vec<Row> = match self.rows(&sql, &params).await {
             Ok(rows) => rows,
             Err(error) if error.kind() == Kind::Limit => return Ok(Histogram::default()),
             Err(error) => return Err(error),
@@ -112,7 +113,7 @@ impl Reader {
              ORDER BY count() DESC, key\nLIMIT {}\nFORMAT JSONEachRow",
             self.table, query.limit
         );
-        let rows = self.rows(&sql, &params).await?;
+        let rows: Vec<Row> = self.rows(&sql, &params).await?;
         let counts = rows
             .into_iter()
             .map(|row| Some((row.key, row.count.parse().ok()?)));
@@ -122,7 +123,12 @@ impl Reader {
         })
     }
 
-    async fn rows(&self, sql: &str, params: &[Param]) -> Result<Vec<Row>, Error> {
+    /// Rows of an answer in `FORMAT JSONEachRow`.
+    pub(super) async fn rows<T: DeserializeOwned>(
+        &self,
+        sql: &str,
+        params: &[Param],
+    ) -> Result<Vec<T>, Error> {
         let answer = self.run(sql, params, self.limits.time).await?;
         answer
             .split(|byte| *byte == b'\n')

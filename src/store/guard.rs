@@ -124,6 +124,11 @@ impl Guard {
         let database = quoted(&self.database);
         let drop = format!("ALTER TABLE {database}.logs DROP PARTITION '{date}'");
         self.client.execute(&drop).await?;
+        let names = super::catalogue::name(&database);
+        let forget = format!("ALTER TABLE {names} DELETE WHERE day = '{date}'");
+        if let Err(error) = self.client.execute(&forget).await {
+            debug!(%error, date, "field names of a dropped day are not forgotten");
+        }
         error!(
             date,
             records,

@@ -4,12 +4,14 @@
 //! moves claims from the queue into them, [`Reader`] searches them.
 
 mod backfill;
+mod catalogue;
 mod client;
 mod condition;
 mod error;
 mod explore;
 mod guard;
 mod heard;
+mod life;
 mod line;
 mod param;
 mod reader;

@@ -10,10 +10,10 @@ use super::explore::search_error;
 use super::schema::Schema;
 use super::select::{COLUMNS, parse};
 use super::windows::{now_ns, windows};
-use super::{Client, Error, Kind, Param};
+use super::{Client, Error, Kind, Param, catalogue};
 use crate::api::{
-    Buckets, Context, Counted, Histogram, Order, Position, SearchBackend, SearchError, SearchPage,
-    SearchQuery,
+    Buckets, Context, Counted, FieldName, FieldsQuery, Histogram, Order, Position, SearchBackend,
+    SearchError, SearchPage, SearchQuery,
 };
 use crate::config::Config;
 use crate::frame::ID_STEP;
@@ -46,6 +46,8 @@ impl Default for ReaderLimits {
 pub struct Reader {
     client: Client,
     pub(super) table: String,
+    /// The catalogue's table.
+    pub(super) field_names: String,
     pub(super) limits: ReaderLimits,
 }
 
@@ -56,6 +58,7 @@ impl Reader {
         Reader {
             client,
             table: Schema::new(config).table(),
+            field_names: catalogue::name(Schema::new(config).database()),
             limits,
         }
     }
@@ -292,6 +295,13 @@ impl SearchBackend for Reader {
         Box::pin(async move {
             let counted = self.count(&buckets).await;
             counted.map_err(|error| search_error(&error))
+        })
+    }
+
+    fn fields(&self, query: FieldsQuery) -> BoxFuture<'_, Result<Vec<FieldName>, SearchError>> {
+        Box::pin(async move {
+            let names = self.names(&query).await;
+            names.map_err(|error| search_error(&error))
         })
     }
 

@@ -10,10 +10,11 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tracing::info;
+use tracing::{info, warn};
 
-use super::{Client, Error, Kind};
-use crate::config::{Config, Kept, Period};
+use super::life::Life;
+use super::{Client, Error, Kind, catalogue};
+use crate::config::Config;
 use crate::frame::{COLUMNS, Column};
 
 /// Inserts whose tokens a table remembers. At the fastest pace of small inserts, two a second, that
@@ -35,56 +36,6 @@ pub struct Schema {
     /// Clones share it.
     life: Arc<Mutex<Life>>,
 }
-
-/// How long rows live, in ClickHouse's words as it prints them back.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Life {
-    ttl: String,
-    /// Whether rows of a part may end at different times, so that it must be rewritten.
-    is_mixed: bool,
-}
-
-impl Life {
-    fn of(config: &Config) -> Life {
-        let seconds = |period: &Period| period.duration().as_secs();
-        let all = seconds(&config.retention);
-        let cases = |pick: &dyn Fn(&Kept) -> Option<(&'static str, String)>| {
-            let found = config.retention_except.iter().filter_map(|other| {
-                let (column, value) = pick(&other.kept)?;
-                Some(format!("{column} = {value}, {}, ", seconds(&other.period)))
-            });
-            found.collect::<String>()
-        };
-        let levels = cases(&|kept| match kept {
-            Kept::Level(level) => Some(("level", text(level.as_str()))),
-            Kept::Service(_) => None,
-        });
-        let services = cases(&|kept| match kept {
-            Kept::Service(name) => Some(("service", text(name))),
-            Kept::Level(_) => None,
-        });
-        let one = |cases: &str| format!("multiIf({cases}{all})");
-        // Where both are named the shorter holds; where one is, it does, even if it is longer.
-        let life = match (levels.is_empty(), services.is_empty()) {
-            (true, true) => all.to_string(),
-            (false, true) => one(&levels),
-            (true, false) => one(&services),
-            (false, false) => {
-                let [levels, services] =
-                    [levels, services].map(|cases| format!("multiIf({cases}{NEVER})"));
-                let shorter = format!("least({levels}, {services})");
-                format!("if({shorter} = {NEVER}, {all}, {shorter})")
-            }
-        };
-        Life {
-            ttl: format!("toDateTime(timestamp) + toIntervalSecond({life})"),
-            is_mixed: !config.retention_except.is_empty(),
-        }
-    }
-}
-
-/// Longer than any retention.
-const NEVER: u32 = u32::MAX;
 
 /// A change of the tables that earlier versions made. Additive, and harmless when repeated.
 struct Migration {
@@ -154,6 +105,7 @@ pub fn statements_for(config: &Config, version: &str) -> Vec<String> {
     let mut all = schema.base();
     let steps = MIGRATIONS.iter();
     all.extend(steps.flat_map(|step| (step.statements)(&schema, &server)));
+    all.push(schema.field_names());
     all
 }
 
@@ -176,6 +128,11 @@ impl Schema {
         self.life.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The database's name in SQL.
+    pub(super) fn database(&self) -> &str {
+        &self.database
+    }
+
     /// The records table's name in SQL.
     #[must_use]
     pub fn table(&self) -> String {
@@ -188,13 +145,19 @@ impl Schema {
     /// # Errors
     /// When ClickHouse does not answer or refuses; what was done stays, and the call may be repeated.
     pub async fn ensure(&self, client: &Client) -> Result<(), Error> {
-        let Some(table) = found(self.created(client).await)? else {
+        if let Some(table) = found(self.created(client, &self.table()).await)? {
+            let applied = found(self.applied(client).await)?.unwrap_or_default();
+            self.migrate(client, &applied).await?;
+            self.apply_retention(client, &table).await?;
+        } else {
             // From nothing, or again after somebody dropped the table.
-            return self.migrate(client, &BTreeSet::new()).await;
-        };
-        let applied = found(self.applied(client).await)?.unwrap_or_default();
-        self.migrate(client, &applied).await?;
-        self.apply_retention(client, &table).await
+            self.migrate(client, &BTreeSet::new()).await?;
+        }
+        // No migration: records are stored without it, too.
+        if let Err(error) = self.keep_names(client).await {
+            warn!(%error, "no table for the names of fields");
+        }
+        Ok(())
     }
 
     async fn migrate(&self, client: &Client, applied: &BTreeSet<u32>) -> Result<(), Error> {
@@ -223,9 +186,9 @@ impl Schema {
         Ok(())
     }
 
-    /// The statement that would make the records table as it is.
-    async fn created(&self, client: &Client) -> Result<String, Error> {
-        let sql = format!("SHOW CREATE TABLE {} FORMAT TabSeparatedRaw", self.table());
+    /// The statement that would make a table as it is.
+    async fn created(&self, client: &Client, table: &str) -> Result<String, Error> {
+        let sql = format!("SHOW CREATE TABLE {table} FORMAT TabSeparatedRaw");
         let answer = client.select(&sql, &[], &[], STATEMENT_LIMIT).await?;
         Ok(String::from_utf8_lossy(&answer).into_owned())
     }
@@ -245,7 +208,7 @@ impl Schema {
     /// Changes the table's TTL where the retention is another now. Old parts are dropped when they
     /// are merged next or within a few hours.
     async fn apply_retention(&self, client: &Client, created: &str) -> Result<(), Error> {
-        let Life { ttl, is_mixed } = self.locked().clone();
+        let Life { ttl, is_mixed, .. } = self.locked().clone();
         let table = self.table();
         let whole_parts = format!("ttl_only_drop_parts = {}", u8::from(!is_mixed));
         if !created.contains(&whole_parts) {
@@ -263,6 +226,20 @@ impl Schema {
         Ok(())
     }
 
+    /// Makes the catalogue's table, and keeps the names as long as the records that had them.
+    async fn keep_names(&self, client: &Client) -> Result<(), Error> {
+        let table = catalogue::name(&self.database);
+        let Some(created) = found(self.created(client, &table).await)? else {
+            return client.execute(&self.field_names()).await;
+        };
+        let ttl = catalogue::ttl(self.locked().days);
+        if created.contains(&format!("TTL {ttl}\n")) {
+            return Ok(());
+        }
+        let alter = format!("ALTER TABLE {table} MODIFY TTL {ttl}");
+        client.execute(&alter).await
+    }
+
     fn base(&self) -> Vec<String> {
         let database = &self.database;
         vec![
@@ -277,7 +254,7 @@ impl Schema {
 
     fn logs(&self, server: &Abilities) -> String {
         let columns: String = COLUMNS.iter().map(|column| line(*column)).collect();
-        let (table, Life { ttl, is_mixed }) = (self.table(), self.locked().clone());
+        let (table, Life { ttl, is_mixed, .. }) = (self.table(), self.locked().clone());
         let whole_parts = u8::from(!is_mixed);
         let resource_index = resource_index(server);
         let words = if server.text_index {
@@ -328,6 +305,11 @@ impl Schema {
              ADD INDEX IF NOT EXISTS {index} SETTINGS alter_sync = 0"
         );
         vec![change, self.otel_logs()]
+    }
+
+    /// The catalogue of fields.
+    pub(super) fn field_names(&self) -> String {
+        catalogue::create(&self.database, self.locked().days)
     }
 
     /// The records under the names that the OpenTelemetry Collector's exporter gives them. A record's
@@ -408,11 +390,6 @@ fn settings(column: &str) -> &'static str {
         "message" => " SETTINGS (max_compress_block_size = 4194304)",
         _ => "",
     }
-}
-
-/// A text in SQL, as ClickHouse prints it back.
-fn text(value: &str) -> String {
-    format!("'{}'", value.replace('\\', "\\\\").replace('\'', "\\'"))
 }
 
 /// A name as an identifier in SQL.

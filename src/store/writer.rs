@@ -85,6 +85,13 @@ impl Writer {
             () = self.lane.ensure_tables() => false,
             () = &mut shutdown => true,
         };
+        // Ends with this call.
+        let mut reading = JoinSet::new();
+        if !draining {
+            let catalogue = self.lane.catalogue.clone();
+            let days = catalogue.unread().await;
+            reading.spawn(catalogue.fill(days));
+        }
         let mut backoff = Backoff::default();
         let mut replays = replay::interval();
         let mut under_way = JoinSet::new();
@@ -112,6 +119,7 @@ impl Writer {
                     let lane = self.lane.clone();
                     under_way.spawn(async move {
                         lane.replay().await;
+                        lane.catalogue.tick().await;
                         0
                     });
                     continue;
@@ -143,6 +151,7 @@ impl Writer {
             }
         }
         under_way.join_all().await;
+        self.lane.catalogue.finish().await;
     }
 
     /// Limits of the next claim while others hold so many bytes; none while they leave too little room

@@ -1,5 +1,6 @@
 //! The counters that the receivers keep.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -122,6 +123,29 @@ impl Metrics {
         std::array::from_fn(|i| sum(&self.doors[i].refused))
     }
 
+    /// Requests refused since the start, by reason and receiver; only those that there were.
+    #[must_use]
+    pub fn refusals(&self) -> BTreeMap<&'static str, BTreeMap<&'static str, u64>> {
+        let mut refusals: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();
+        for receiver in Receiver::ALL {
+            let counters = &self.doors[receiver as usize].refused;
+            for (reason, counter) in Reject::REASONS.iter().zip(counters) {
+                let count = counter.load(Ordering::Relaxed);
+                if count > 0 {
+                    let by_receiver = refusals.entry(*reason).or_default();
+                    by_receiver.insert(receiver.as_str(), count);
+                }
+            }
+        }
+        refusals
+    }
+
+    /// Records since the start that could not be taken, of requests that were, by receiver.
+    #[must_use]
+    pub fn rejected(&self) -> [u64; 3] {
+        std::array::from_fn(|i| self.doors[i].rejected.load(Ordering::Relaxed))
+    }
+
     /// Adds the receivers' samples to a page.
     pub fn render(&self, page: &mut Page) {
         type Read = fn(&Door) -> &AtomicU64;
@@ -208,6 +232,10 @@ mod tests {
         outcome.repairs.invalid_utf8 = 2;
         metrics.outcome(Receiver::OtlpHttp, &outcome, 0);
         metrics.queued([1, 0, 30]);
+        assert_eq!(
+            metrics.refusals(),
+            BTreeMap::from([("too_large", BTreeMap::from([("json", 1)]))])
+        );
         let mut page = Page::default();
         metrics.render(&mut page);
         let text = page.into_text();

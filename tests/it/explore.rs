@@ -89,7 +89,7 @@ fn one_timestamp_goes_through_context_histogram_export_and_facets() {
     assert_eq!(values["values"][0], json!({"value": "u0", "count": 167}));
     let services = get(&daemon, "/api/fields/service/values?prefix=SH");
     assert_eq!(services["values"], json!([{"value": "shop", "count": 500}]));
-    let fields = get(&daemon, "/api/fields?prefix=us");
+    let fields = get(&daemon, "/api/fields?prefix=us&q=service:shop");
     assert_eq!(
         fields["fields"],
         json!([{"name": "user", "kind": "attribute", "count": 500}])

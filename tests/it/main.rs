@@ -11,6 +11,7 @@ mod crash;
 mod docker;
 mod engine;
 mod explore;
+mod field_names;
 mod field_reports;
 mod flood;
 mod frame_clickhouse;

@@ -27,6 +27,14 @@ fn batches() -> Vec<Batch> {
     ]
 }
 
+/// The catalogue's way through a block reads every version too.
+fn assert_hosts(frame: &Frame) {
+    let found = keys(frame).unwrap();
+    let mut hosts = found.iter().filter(|found| found.key == "host.name");
+    let host = hosts.next().unwrap();
+    assert_eq!((host.column, host.records), ("resource", 2));
+}
+
 #[test]
 fn a_frame_of_version_1_is_read() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/frame-v1.bin");
@@ -40,6 +48,7 @@ fn a_frame_of_version_1_is_read() {
     let digests: Vec<_> = frame.digests().collect();
     assert_eq!(digests, [[9; 16], [3; 16]]);
     assert_holds(&frame, &batches(), FIRST_ID);
+    assert_hosts(&frame);
 }
 
 #[test]
@@ -50,6 +59,7 @@ fn a_frame_of_version_2_is_read() {
     let frame = Frame::parse(bytes).unwrap();
     assert_eq!(frame.header().accepted, [2, 0, 1]);
     assert_holds(&frame, &batches(), FIRST_ID);
+    assert_hosts(&frame);
 }
 
 /// For a new version, before anything writes it: name the file after the version.

@@ -16,6 +16,7 @@ use crate::config::Config;
 use crate::frame::{Block, Frame};
 use crate::queue::dead::{DeadLetters, Reason};
 use crate::queue::{Claim, Queue};
+use crate::store::catalogue::Catalogue;
 use crate::store::{Client, Error, Kind, Schema};
 
 /// Attempts that fail with a code that says nothing certain, before the frames are suspected.
@@ -31,6 +32,7 @@ pub(super) struct Lane {
     schema: Schema,
     pub(super) dead: DeadLetters,
     pub(super) insert: Insert,
+    pub(super) catalogue: Catalogue,
     /// Held by whoever replays dead letters.
     pub(super) replaying: Arc<tokio::sync::Mutex<()>>,
     shared: Arc<Shared>,
@@ -85,6 +87,7 @@ impl Lane {
         let schema = Schema::new(config);
         Lane {
             insert: Insert::new(client.clone(), &schema.table(), &config.store),
+            catalogue: Catalogue::new(client.clone(), schema.clone(), &config.store.database),
             queue,
             client,
             schema,
@@ -141,7 +144,7 @@ impl Lane {
             };
             let error = match result {
                 Ok(()) => {
-                    self.stored(&claim.frames, started.elapsed());
+                    self.stored(&claim.frames, started.elapsed()).await;
                     break;
                 }
                 Err(error) => error,
@@ -175,7 +178,7 @@ impl Lane {
             let error = match self.insert.missing(part).await {
                 Ok(()) => {
                     backoff = Backoff::default();
-                    self.stored(part, started.elapsed());
+                    self.stored(part, started.elapsed()).await;
                     continue;
                 }
                 Err(error) => error,
@@ -232,7 +235,9 @@ impl Lane {
         }
     }
 
-    pub(super) fn stored(&self, frames: &[Frame], took: Duration) {
+    /// Takes note of an insert. They are counted last: stored and still in the queue is for a moment only.
+    pub(super) async fn stored(&self, frames: &[Frame], took: Duration) {
+        self.catalogue.note(frames).await;
         self.restretch(|stretch| stretch.saturating_sub(1));
         self.shared.status.send_modify(|status| {
             if status.error.is_some() {

@@ -43,7 +43,7 @@ impl Lane {
         match self.insert.missing(&frames).await {
             Ok(()) => {
                 info!(name, "a dead letter is stored");
-                self.stored(&frames, started.elapsed());
+                self.stored(&frames, started.elapsed()).await;
                 on_disk(&self.dead, move |dead| dead.remove(&name).map(drop)).await
             }
             Err(error) if frames.iter().any(|frame| is_bad(&error, frame)) => {

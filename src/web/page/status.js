@@ -2,7 +2,7 @@
 
 import { ask, element, openSheet } from './dom.js';
 import { bytes } from './figures.js';
-import { count } from './words.js';
+import { count, many, refusedWords } from './words.js';
 
 const EVERY_MS = 2_000;
 const WATCH_MS = 15_000;
@@ -39,10 +39,10 @@ function figures(now, before, meta) {
   const { pipeline, live } = now.body;
   const seconds = before ? (now.at - before.at) / 1000 : 0;
   const rate = (of) => (seconds ? ` (${count(Math.round((of(now.body.pipeline) - of(before.body.pipeline)) / seconds))}/s)` : '');
-  const each = (counts) => Object.entries(counts).map(([name, n]) => `${name} ${count(n)}`).join(' · ');
   const rows = [
     ['Accepted', Object.keys(pipeline.accepted).map((name) => `${name} ${count(pipeline.accepted[name])}${rate(({ accepted }) => accepted[name] ?? 0)}`).join(' · ')],
-    ['Refused', each(pipeline.refused), sum(pipeline.refused) > 0],
+    ['Refused', joined(sum(pipeline.refused) ? `${many(sum(pipeline.refused), 'request')}: ${refusedWords(pipeline.refused_reasons)}` : 'none',
+      sum(pipeline.rejected) > 0 && `${many(sum(pipeline.rejected), 'record')} of other requests (${Object.keys(pipeline.rejected).filter((name) => pipeline.rejected[name]).join(', ')})`), sum(pipeline.refused) + sum(pipeline.rejected) > 0],
     ['Queue', `${count(pipeline.queued)} records · ${bytes(pipeline.queue_bytes)} · oldest ${(pipeline.queue_age_ms / 1000).toFixed(1)} s`, pipeline.queue_age_ms > OLD_MS],
     ['Stored', joined(`${count(pipeline.stored)}${rate(({ stored }) => stored)}`, pipeline.store.bytes != null && `${bytes(pipeline.store.bytes)} on disk`, pipeline.store.dropped_records > 0 && `${count(pipeline.store.dropped_records)} old ones dropped`), pipeline.store.dropped_records > 0],
     ['Dead letters', count(pipeline.dead), pipeline.dead > 0],

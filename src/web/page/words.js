@@ -3,7 +3,8 @@
 const number = new Intl.NumberFormat();
 
 export const count = (n) => number.format(n);
-export const lines = (n) => (n === 1 ? '1 line' : `${count(n)} lines`);
+export const many = (n, what) => `${count(n)} ${what}${n === 1 ? '' : 's'}`;
+export const lines = (n) => many(n, 'line');
 
 export const CODES = {
   trace: 'TRC', debug: 'DBG', info: 'INF', warn: 'WRN', error: 'ERR', fatal: 'FTL', unspecified: '---',
@@ -125,4 +126,32 @@ export const KEYS = [
 export function faultWords(q) {
   const fault = q?.searched_as_text;
   return fault ? `searched as text · ${fault.text}${fault.hint ? ` · ${fault.hint}` : ''}` : '';
+}
+
+const REFUSED = {
+  bad_data: 'could not be read',
+  framing: 'broke the rules of gRPC',
+  unauthenticated: 'had no token or a wrong one',
+  origin: 'came from a web page that may not send',
+  too_large: 'exceeded the limit of bytes',
+  media_type: 'had an unknown content type',
+  coding: 'had an unknown compression',
+  method: 'had the wrong HTTP method',
+  path: 'went to an unknown path',
+  other_signal: 'had traces, metrics or profiles instead of logs',
+  body_timeout: 'came too slowly',
+  unavailable: 'found the queue full or the daemon busy, and may come again',
+  headers: 'had too many bytes of headers',
+  deadline: 'ran out of the time their client gave them, and may come again',
+  forbidden: 'had a token that may only read',
+  bug: 'met a fault of Watchtower',
+};
+
+/** "2 could not be read (json) · 1 exceeded the limit of bytes (otlp_http)", the most first. */
+export function refusedWords(reasons) {
+  const sum = (counts) => Object.values(counts).reduce((a, b) => a + b, 0);
+  return Object.entries(reasons)
+    .sort(([, a], [, b]) => sum(b) - sum(a))
+    .map(([reason, counts]) => `${count(sum(counts))} ${REFUSED[reason] ?? reason} (${Object.keys(counts).join(', ')})`)
+    .join(' · ');
 }
