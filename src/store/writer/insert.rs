@@ -21,12 +21,12 @@ const SETTINGS: [(&str, &str); 5] = [
     ("max_partitions_per_insert_block", "0"),
 ];
 
-/// The text index is left to the merges, which a young part does not wait for long: to make it at the
-/// insert and then again at each merge is a third of all of ClickHouse's work. Until then the part's
-/// messages are read; they are few.
-const WITHOUT_WORDS: (&str, &str) = (
+/// Indexes are left to the merges, for which a young part does not wait long: to make them at the insert and
+/// then again at each merge is more than a third of all of ClickHouse's work. Until then the part's columns
+/// are read; they are short. The range of ids costs nothing.
+const WITHOUT_INDEXES: (&str, &str) = (
     "exclude_materialize_skip_indexes_on_insert",
-    "message_words",
+    "message_words, trace_id_bloom, attribute_bloom, resource_values",
 );
 
 /// Inserts frames into the records table.
@@ -36,8 +36,8 @@ pub(super) struct Insert {
     whole: String,
     missing: String,
     within: Duration,
-    /// Whether the server knows [`WITHOUT_WORDS`].
-    without_words: Arc<AtomicBool>,
+    /// Whether the server knows [`WITHOUT_INDEXES`].
+    without_indexes: Arc<AtomicBool>,
 }
 
 impl Insert {
@@ -56,14 +56,15 @@ impl Insert {
                  FORMAT Native"
             ),
             within: config.insert_timeout.duration(),
-            without_words: Arc::default(),
+            without_indexes: Arc::default(),
         }
     }
 
     /// Takes note of the server's version.
     pub(super) fn suit(&self, version: &str) {
         let has_text_index = Abilities::of(version).text_index;
-        self.without_words.store(has_text_index, Ordering::Relaxed);
+        self.without_indexes
+            .store(has_text_index, Ordering::Relaxed);
     }
 
     /// Inserts all frames, for the first time, under their token.
@@ -102,8 +103,8 @@ impl Insert {
     }
 
     fn with<'a>(&self, more: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
-        let without_words = self.without_words.load(Ordering::Relaxed);
-        let version = without_words.then_some(&WITHOUT_WORDS);
+        let without_indexes = self.without_indexes.load(Ordering::Relaxed);
+        let version = without_indexes.then_some(&WITHOUT_INDEXES);
         SETTINGS
             .iter()
             .chain(version)
