@@ -37,7 +37,7 @@ use crate::intake::{Ids, Intake, unix_millis};
 use crate::live::{Cursor, Hub, HubConfig, Seats};
 use crate::queue::dead::DeadLetters;
 use crate::queue::{self, Queue};
-use crate::receivers::Door;
+use crate::receivers::{At, Door};
 use crate::server::{self, Port, Server, Switch};
 use crate::shutdown::{self, Signals};
 use crate::store::{Client, Guard, Reader, ReaderLimits, StoreBackfill, Writer, WriterStatus};
@@ -181,7 +181,9 @@ async fn serve(config: Arc<Config>, reread: Reread) -> anyhow::Result<ExitCode> 
                 resends.clone(),
             );
             let web = web_router(&config, &door, &overview, &seats, &readers, ports);
-            [otlp_router(&door, health_service.clone()), web]
+            let otlp = otlp_router(&door, health_service.clone());
+            [(otlp, At::Otlp), (web, At::Web)]
+                .map(|(router, at)| server::Routes::new(router, door.quick(at)))
         })
     };
     let [otlp, web] = routes(Arc::clone(&config)).map(Switch::new);

@@ -15,7 +15,7 @@ use tracing::{debug, error, info, warn};
 
 use super::notify;
 use crate::config::{Config, Secret};
-use crate::server::{Server, Switch, acceptor};
+use crate::server::{Routes, Server, Switch, acceptor};
 use crate::store::{Client, Schema};
 use crate::telemetry::logging;
 
@@ -42,7 +42,7 @@ const FIXED: [&str; 2] = ["limits.connections", "limits.in_flight"];
 const RETENTION_AGAIN: Duration = Duration::from_secs(2);
 
 /// Makes the routes of the OTLP ports and of the web port for a configuration.
-pub(super) type MakeRoutes = Box<dyn Fn(Arc<Config>) -> [axum::Router; 2] + Send>;
+pub(super) type MakeRoutes = Box<dyn Fn(Arc<Config>) -> [Routes; 2] + Send>;
 
 /// Everything that follows the configuration.
 pub(super) struct Reloader {

@@ -45,13 +45,12 @@ impl Caller {
         receiver: Receiver,
         form: Form,
         headers: &HeaderMap,
-        extensions: &Extensions,
+        peer: Option<SocketAddr>,
     ) -> Self {
-        let peer = extensions.get::<ConnectInfo<SocketAddr>>();
         Self {
             receiver,
             form,
-            peer: peer.map(|ConnectInfo(peer)| *peer),
+            peer,
             agent: headers.get(USER_AGENT).cloned(),
         }
     }
@@ -69,6 +68,12 @@ impl Caller {
         let cut = bytes.get(..AGENT_BYTES).unwrap_or(bytes);
         String::from_utf8_lossy(cut).into_owned()
     }
+}
+
+/// The address at the other end, where the server noted it.
+pub(super) fn peer(extensions: &Extensions) -> Option<SocketAddr> {
+    let peer = extensions.get::<ConnectInfo<SocketAddr>>();
+    peer.map(|ConnectInfo(peer)| *peer)
 }
 
 impl Door {

@@ -3,11 +3,8 @@
 //! Allowed pages get the headers on every answer, errors too: an answer without them looks to a page
 //! like a network failure. The origin is always named, never `*`, because credentials are allowed.
 
-use std::sync::Arc;
-
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::header::{
     ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
@@ -22,25 +19,25 @@ const USUAL_HEADERS: &str =
     "content-type, content-encoding, authorization, user-agent, x-requested-with";
 
 /// Answers preflights, without asking for a token, and puts the headers on all other answers.
-pub(super) async fn allow(
-    State(config): State<Arc<Config>>,
+pub(super) async fn allow<A: Future<Output = Response>>(
+    config: &Config,
     request: Request,
-    next: Next,
+    next: impl FnOnce(Request) -> A,
 ) -> Response {
     let origin = request.headers().get(ORIGIN).cloned();
-    let Some(origin) = origin.filter(|origin| is_allowed(&config, origin)) else {
-        return next.run(request).await;
+    let Some(origin) = origin.filter(|origin| is_allowed(config, origin)) else {
+        return next(request).await;
     };
     let asks = request
         .headers()
         .contains_key(ACCESS_CONTROL_REQUEST_METHOD);
     if request.method() == Method::OPTIONS && asks {
         let mut response = StatusCode::NO_CONTENT.into_response();
-        preflight(&config, response.headers_mut());
+        preflight(config, response.headers_mut());
         allow_origin(origin, response.headers_mut());
         return response;
     }
-    let mut response = next.run(request).await;
+    let mut response = next(request).await;
     allow_origin(origin, response.headers_mut());
     response
 }

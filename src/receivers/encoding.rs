@@ -27,6 +27,11 @@ impl Encoding {
     /// The encoding that the request's content type names; parameters other than a foreign charset
     /// do not matter.
     pub(super) fn of(headers: &HeaderMap) -> Result<Encoding, Reject> {
+        match sent(headers) {
+            b"application/x-protobuf" => return Ok(Encoding::Protobuf),
+            b"application/json" => return Ok(Encoding::Json),
+            _ => {}
+        }
         let found = MediaType::of(headers);
         match found.name.as_str() {
             _ if found.foreign_charset => Err(found.refuse(Place::Otlp)),
@@ -44,8 +49,20 @@ impl Encoding {
     }
 }
 
+/// The content type as it was sent. What nearly all senders write needs no closer look.
+fn sent(headers: &HeaderMap) -> &[u8] {
+    headers
+        .get(CONTENT_TYPE)
+        .map_or(&b""[..], HeaderValue::as_bytes)
+}
+
 /// Whether the request speaks gRPC with protobuf messages. gRPC-Web has other types.
 pub(super) fn is_grpc(headers: &HeaderMap) -> bool {
+    match sent(headers) {
+        b"application/grpc" => return true,
+        b"application/x-protobuf" | b"application/json" => return false,
+        _ => {}
+    }
     let name = MediaType::of(headers).name;
     matches!(name.as_str(), "application/grpc" | "application/grpc+proto")
 }
@@ -53,6 +70,9 @@ pub(super) fn is_grpc(headers: &HeaderMap) -> bool {
 /// Whether a body may be plain JSON. Tools that send it often name no type, or `text/plain`, or that
 /// of a form; what can only be something else is refused.
 pub(super) fn check_plain_json(headers: &HeaderMap) -> Result<(), Reject> {
+    if sent(headers) == b"application/json" {
+        return Ok(());
+    }
     let found = MediaType::of(headers);
     let is_binary = ["protobuf", "grpc", "msgpack", "octet-stream", "multipart/"]
         .iter()
@@ -93,10 +113,7 @@ struct MediaType {
 
 impl MediaType {
     fn of(headers: &HeaderMap) -> MediaType {
-        let value = headers
-            .get(CONTENT_TYPE)
-            .map_or(&b""[..], HeaderValue::as_bytes);
-        let whole = String::from_utf8_lossy(value).to_ascii_lowercase();
+        let whole = String::from_utf8_lossy(sent(headers)).to_ascii_lowercase();
         let mut parts = whole.split(';').map(str::trim);
         let name = parts.next().unwrap_or_default().to_owned();
         let foreign_charset = parts.any(|parameter| {

@@ -1,14 +1,13 @@
 //! What is wrong with a request whatever its body holds. The answer is in the protocol's own form, which
 //! the HTTP library, that would refuse some of it too, does not know.
 
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::{HeaderMap, Version};
-use axum::middleware::Next;
 use axum::response::Response;
 use http::header::{HOST, TRANSFER_ENCODING};
 
 use super::Door;
-use super::caller::{Caller, Form};
+use super::caller::{self, Caller, Form};
 use super::encoding::{Encoding, is_grpc};
 use super::reply::Reject;
 use crate::record::Receiver;
@@ -19,15 +18,8 @@ pub(super) const STREAM_HEADER_BYTES: usize = 16 << 10;
 /// What HTTP/2 counts for a header beside its name and value (RFC 9113, section 6.5.2).
 const HEADER_COST: usize = 32;
 
-/// Refuses requests that are wrong as such, and lets the others through.
-pub(super) async fn check(State(door): State<Door>, request: Request, next: Next) -> Response {
-    match wrong(&request) {
-        None => next.run(request).await,
-        Some(reject) => refuse(&door, request, reject).await,
-    }
-}
-
-fn wrong(request: &Request) -> Option<Reject> {
+/// What is wrong with a request, if anything is.
+pub(super) fn wrong(request: &Request) -> Option<Reject> {
     let headers = request.headers();
     if request.version() == Version::HTTP_2 {
         let bytes = size(headers);
@@ -62,7 +54,8 @@ fn size(headers: &HeaderMap) -> usize {
         .sum()
 }
 
-async fn refuse(door: &Door, request: Request, reject: Reject) -> Response {
+/// Answers a request that is wrong.
+pub(super) async fn refuse(door: &Door, request: Request, reject: Reject) -> Response {
     let (parts, mut body) = request.into_parts();
     let (receiver, form) = if is_grpc(&parts.headers) && parts.version == Version::HTTP_2 {
         (Receiver::OtlpGrpc, Form::Grpc)
@@ -72,7 +65,12 @@ async fn refuse(door: &Door, request: Request, reject: Reject) -> Response {
         let encoding = Encoding::of_answer(&parts.headers);
         (Receiver::OtlpHttp, Form::Http(encoding))
     };
-    let caller = Caller::new(receiver, form, &parts.headers, &parts.extensions);
+    let caller = Caller::new(
+        receiver,
+        form,
+        &parts.headers,
+        caller::peer(&parts.extensions),
+    );
     door.refuse(&caller, reject, &parts.headers, &mut body)
         .await
 }

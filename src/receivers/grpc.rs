@@ -4,6 +4,8 @@
 //! generated service, whose codec would build message structs first; the frame around the message is
 //! five bytes (gRPC over HTTP/2, "Length-Prefixed-Message"). Status, health service and client are tonic's.
 
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
@@ -15,7 +17,7 @@ use bytes::Bytes;
 
 use super::Door;
 use super::body;
-use super::caller::{Caller, Form};
+use super::caller::{self, Caller, Form};
 use super::coding::Coding;
 use super::decode::{self, Outcome};
 use super::encoding::{Encoding, is_grpc, refuse_at_grpc};
@@ -29,7 +31,12 @@ pub(super) const EXPORT_PATH: &str = "/opentelemetry.proto.collector.logs.v1.Log
 /// Compressed flag and message length.
 pub(super) const PREFIX_BYTES: usize = 5;
 
-pub(super) async fn export(State(door): State<Door>, request: Request) -> Response {
+pub(super) async fn export(State(door): State<Arc<Door>>, request: Request) -> Response {
+    let peer = caller::peer(request.extensions());
+    answer(&door, request, peer).await
+}
+
+pub(super) async fn answer(door: &Door, request: Request, peer: Option<SocketAddr>) -> Response {
     let (parts, mut body) = request.into_parts();
     let refused = not_grpc(&parts, &door.config.otlp.path);
     let form = if refused.is_some() {
@@ -37,10 +44,10 @@ pub(super) async fn export(State(door): State<Door>, request: Request) -> Respon
     } else {
         Form::Grpc
     };
-    let caller = Caller::new(Receiver::OtlpGrpc, form, &parts.headers, &parts.extensions);
+    let caller = Caller::new(Receiver::OtlpGrpc, form, &parts.headers, peer);
     let called = match refused {
         Some(reject) => Err(reject),
-        None => call(&door, &parts, &mut body).await,
+        None => call(door, &parts, &mut body).await,
     };
     match called {
         Ok(outcome) => {

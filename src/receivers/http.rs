@@ -1,5 +1,7 @@
 //! OTLP over HTTP: `POST /v1/logs`, protobuf and JSON.
 
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -9,7 +11,7 @@ use axum::http::request::Parts;
 use axum::response::Response;
 
 use super::Door;
-use super::caller::{Caller, Form};
+use super::caller::{self, Caller, Form};
 use super::coding::Coding;
 use super::decode::{self, Outcome};
 use super::encoding::Encoding;
@@ -17,12 +19,17 @@ use super::reply::Reject;
 use super::response;
 use crate::record::Receiver;
 
-pub(super) async fn export(State(door): State<Door>, request: Request) -> Response {
+pub(super) async fn export(State(door): State<Arc<Door>>, request: Request) -> Response {
+    let peer = caller::peer(request.extensions());
+    answer(&door, request, peer).await
+}
+
+pub(super) async fn answer(door: &Door, request: Request, peer: Option<SocketAddr>) -> Response {
     let (parts, mut body) = request.into_parts();
     let encoding = Encoding::of_answer(&parts.headers);
     let form = Form::Http(encoding);
-    let caller = Caller::new(Receiver::OtlpHttp, form, &parts.headers, &parts.extensions);
-    match call(&door, &parts, &mut body).await {
+    let caller = Caller::new(Receiver::OtlpHttp, form, &parts.headers, peer);
+    match call(door, &parts, &mut body).await {
         Ok(outcome) => {
             door.accepted(&caller, &outcome);
             response::http(encoding, &outcome)

@@ -1,5 +1,7 @@
 //! The native JSON POST: one object, an array, or one object a line.
 
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
@@ -8,11 +10,12 @@ use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
-use http::header::ORIGIN;
+use http::HeaderValue;
+use http::header::{CONTENT_TYPE, ORIGIN};
 use serde_json::json;
 
 use super::Door;
-use super::caller::{Caller, Form};
+use super::caller::{self, Caller, Form};
 use super::coding::Coding;
 use super::cors;
 use super::decode::{self, Outcome};
@@ -20,13 +23,18 @@ use super::encoding::{Encoding, check_plain_json};
 use super::reply::Reject;
 use crate::record::Receiver;
 
-pub(super) async fn accept(State(door): State<Door>, request: Request) -> Response {
+pub(super) async fn accept(State(door): State<Arc<Door>>, request: Request) -> Response {
+    let peer = caller::peer(request.extensions());
+    answer(&door, request, peer).await
+}
+
+pub(super) async fn answer(door: &Door, request: Request, peer: Option<SocketAddr>) -> Response {
     let (parts, mut body) = request.into_parts();
-    let caller = caller(&parts);
-    match call(&door, &parts, &mut body).await {
+    let caller = caller(&parts, peer);
+    match call(door, &parts, &mut body).await {
         Ok(outcome) => {
             door.accepted(&caller, &outcome);
-            answer(&outcome)
+            taken(&outcome)
         }
         Err(reject) => {
             door.refuse(&caller, reject, &parts.headers, &mut body)
@@ -36,17 +44,17 @@ pub(super) async fn accept(State(door): State<Door>, request: Request) -> Respon
 }
 
 /// Answers `OPTIONS` where it is not a preflight of a page that may send.
-pub(super) async fn options(State(door): State<Door>, request: Request) -> Response {
+pub(super) async fn options(State(door): State<Arc<Door>>, request: Request) -> Response {
     let (parts, mut body) = request.into_parts();
     let reject = Reject::Method("GET, HEAD, POST, OPTIONS");
-    let caller = caller(&parts);
+    let caller = caller(&parts, caller::peer(&parts.extensions));
     door.refuse(&caller, reject, &parts.headers, &mut body)
         .await
 }
 
-fn caller(parts: &Parts) -> Caller {
+fn caller(parts: &Parts, peer: Option<SocketAddr>) -> Caller {
     let form = Form::Http(Encoding::Json);
-    Caller::new(Receiver::Json, form, &parts.headers, &parts.extensions)
+    Caller::new(Receiver::Json, form, &parts.headers, peer)
 }
 
 async fn call(door: &Door, parts: &Parts, body: &mut Body) -> Result<Outcome, Reject> {
@@ -90,7 +98,12 @@ fn check_origin(door: &Door, parts: &Parts) -> Result<(), Reject> {
 }
 
 /// 202 with what was taken and, by index, what was not.
-fn answer(outcome: &Outcome) -> Response {
+fn taken(outcome: &Outcome) -> Response {
+    if outcome.rejected == 0 && outcome.message.is_none() {
+        let body = format!(r#"{{"accepted":{},"rejected":[]}}"#, outcome.accepted);
+        let json = HeaderValue::from_static(Encoding::Json.content_type());
+        return (StatusCode::ACCEPTED, [(CONTENT_TYPE, json)], body).into_response();
+    }
     let rejected: Vec<_> = outcome
         .rejections
         .iter()

@@ -13,6 +13,7 @@ mod envelope;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod grpc;
+mod guard;
 mod http;
 mod json;
 mod paths;
@@ -27,12 +28,10 @@ use ::http::HeaderMap;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
-use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::middleware::from_fn_with_state;
 use axum::response::Response;
 use axum::routing::{any, post};
 use bytes::Bytes;
-use futures_util::FutureExt;
-use tracing::error;
 
 use crate::auth::{Denied, Tokens};
 use crate::config::Config;
@@ -45,6 +44,7 @@ use body::Bounds;
 use coding::{Coding, Unpacker};
 use decode::{DecodeError, Outcome};
 pub(crate) use encoding::Encoding;
+pub use guard::At;
 pub(crate) use reply::Reject;
 
 /// Bodies above this are walked off the runtime's own thread: a few of 64 MiB would otherwise keep
@@ -97,20 +97,19 @@ impl Door {
     /// The routes of the OTLP ports. Both protocols are served on both ports, told apart by path, so
     /// that a sender with the two mixed up is served all the same.
     pub fn otlp_router(&self) -> Router {
-        let path = &self.config.otlp.path;
+        let (door, path) = (Arc::new(self.clone()), &self.config.otlp.path);
         Router::new()
             .route(grpc::EXPORT_PATH, any(grpc::export))
             .route(path, any(http::export))
             .route(&format!("{path}/"), any(http::export))
             .fallback(paths::unknown)
-            .layer(from_fn_with_state(self.clone(), envelope::check))
-            .layer(from_fn(answer_panics))
-            .layer(from_fn_with_state(Arc::clone(&self.config), cors::allow))
-            .with_state(self.clone())
+            .layer(from_fn_with_state(Arc::clone(&door), guard::layer))
+            .with_state(door)
     }
 
     /// The routes that the web port has besides its own.
     pub fn web_router(&self) -> Router {
+        let door = Arc::new(self.clone());
         let native = if self.config.cors.is_on() {
             post(json::accept).options(json::options)
         } else {
@@ -121,10 +120,8 @@ impl Door {
             .route("/api/logs/", native)
             .route("/v1/logs", any(http::export))
             .route("/v1/logs/", any(http::export))
-            .layer(from_fn_with_state(self.clone(), envelope::check))
-            .layer(from_fn(answer_panics))
-            .layer(from_fn_with_state(Arc::clone(&self.config), cors::allow))
-            .with_state(self.clone())
+            .layer(from_fn_with_state(Arc::clone(&door), guard::layer))
+            .with_state(door)
     }
 
     /// Answers a request to a path or with a method of the web port that there is not, if it is one
@@ -286,43 +283,10 @@ impl From<DecodeError> for Reject {
     }
 }
 
-/// Answers 500 where a handler panicked. Without an answer the sender would send the same request
-/// again and again.
-async fn answer_panics(request: Request, next: Next) -> Response {
-    let grpc = encoding::is_grpc(request.headers());
-    let encoding = Encoding::of_answer(request.headers());
-    let answer = std::panic::AssertUnwindSafe(next.run(request)).catch_unwind();
-    answer.await.unwrap_or_else(|_| {
-        error!("a receiver panicked; the request was answered with an internal error");
-        if grpc {
-            Reject::Bug.into_grpc()
-        } else {
-            Reject::Bug.into_http(encoding)
-        }
-    })
-}
-
 /// Now, in nanoseconds since the epoch.
 fn unix_nanos() -> i64 {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
     i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use axum::routing::get;
-    use tower::ServiceExt;
-
-    #[tokio::test]
-    async fn h_25_a_panic_is_a_500_and_not_a_lost_connection() {
-        let router: Router = Router::new()
-            .route("/", get(|| async { panic!("made by the test") as &str }))
-            .layer(from_fn(answer_panics));
-        let request = Request::builder().uri("/").body(Body::empty()).unwrap();
-        let response = router.oneshot(request).await.unwrap();
-        assert_eq!(response.status(), 500);
-    }
 }

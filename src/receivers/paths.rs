@@ -1,14 +1,17 @@
 //! Paths that no receiver has: other signals, and addresses that are a little wrong. It never
 //! redirects, because clients do not repeat a POST then.
 
+use std::sync::Arc;
+
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, Version};
 use axum::response::Response;
 
 use super::Door;
 use super::body;
-use super::caller::{Caller, Form};
+use super::caller::{self, Caller, Form};
 use super::encoding::{Encoding, is_grpc};
+use super::guard::At;
 use super::reply::Reject;
 use super::response;
 use crate::config::OtherSignals;
@@ -18,7 +21,7 @@ use crate::record::Receiver;
 const PATH_CHARS: usize = 200;
 
 /// Answers a request whose path no receiver of the OTLP ports has.
-pub(super) async fn unknown(State(door): State<Door>, request: Request) -> Response {
+pub(super) async fn unknown(State(door): State<Arc<Door>>, request: Request) -> Response {
     let own = door.config.otlp.path.clone();
     refuse(&door, request, |path, grpc| {
         hint(At::Otlp, path, grpc, &own)
@@ -56,7 +59,12 @@ async fn refuse(door: &Door, request: Request, hint: impl Fn(&str, bool) -> Stri
     } else {
         Form::Http(encoding)
     };
-    let caller = Caller::new(receiver, form, &parts.headers, &parts.extensions);
+    let caller = Caller::new(
+        receiver,
+        form,
+        &parts.headers,
+        caller::peer(&parts.extensions),
+    );
     let reject = match signal(parts.uri.path(), grpc) {
         _ if parts.method == Method::OPTIONS => Reject::Method("POST"),
         Some(_) if parts.method != Method::POST => Reject::Method("POST"),
@@ -121,15 +129,6 @@ fn signal(path: &str, grpc: bool) -> Option<&'static str> {
         }
     });
     found.map(|(signal, ..)| *signal)
-}
-
-/// The port that was asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum At {
-    /// One for OTLP, whose path can be set.
-    Otlp,
-    /// The web port, whose path cannot.
-    Web,
 }
 
 /// What was probably meant; `own` is the path that takes OTLP here.

@@ -13,7 +13,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::ConnectInfo;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
@@ -22,11 +21,10 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tower::Layer;
 use tracing::{debug, warn};
 
 pub use places::{Places, Port};
-pub use switch::Switch;
+pub use switch::{Quick, Routes, Switch};
 pub use tls::{Error as TlsError, acceptor};
 
 use crate::config::Limits;
@@ -206,7 +204,6 @@ impl Server {
     ) where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let service = axum::Extension(ConnectInfo(peer)).layer(routes);
         // Known already, so that no client can stall in between.
         let mut builder = if is_http2 {
             auto::Builder::new(TokioExecutor::new()).http2_only()
@@ -228,7 +225,7 @@ impl Server {
             .keep_alive_timeout(PING_TIMEOUT);
         let connection = builder.serve_connection_with_upgrades(
             TokioIo::new(Explained::new(stream)),
-            TowerToHyperService::new(service),
+            TowerToHyperService::new(routes.serve(peer)),
         );
         tokio::pin!(connection);
         let ended = tokio::select! {
