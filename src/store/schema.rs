@@ -89,11 +89,6 @@ const MIGRATIONS: &[Migration] = &[
     },
     Migration {
         version: 4,
-        name: "counts by time",
-        statements: |schema, server| schema.counts(server),
-    },
-    Migration {
-        version: 4,
         name: "values of resources in a dictionary",
         statements: |schema, server| schema.resource_of_few(server),
     },
@@ -453,6 +448,12 @@ mod tests {
             let line = format!("    `{}` {} CODEC(", column.name, column.kind);
             assert!(create.contains(&line), "{line} in {create}");
         }
+    }
+
+    #[test]
+    fn every_migration_has_a_number_of_its_own() {
+        let versions: Vec<u32> = MIGRATIONS.iter().map(|step| step.version).collect();
+        assert!(versions.is_sorted_by(|a, b| a < b), "{versions:?}");
     }
 
     #[test]
