@@ -18,7 +18,7 @@ const DEFAULT_AROUND: usize = 50;
 const MAX_AROUND: usize = 500;
 const DEFAULT_BUCKETS: usize = 60;
 const MAX_BUCKETS: usize = 120;
-/// What a histogram shows where no range is asked for: a day.
+/// What a histogram shows where no beginning is asked for and nothing is older than its end.
 const DAY: i64 = 86_400_000_000_000;
 
 /// Which records around another.
@@ -64,7 +64,14 @@ pub(super) async fn histogram((State(state), Pairs(pairs)): Request) -> Result<R
     let query = read(&params, now)?;
     let now = i64::try_from(now.as_nanosecond()).unwrap_or(i64::MAX);
     let end = query.to.unwrap_or(now);
-    let start = query.from.unwrap_or(end.saturating_sub(DAY));
+    let start = match query.from {
+        Some(from) => from,
+        None => {
+            let oldest = state.search.oldest().await?;
+            let before = oldest.filter(|oldest| *oldest < end);
+            before.unwrap_or(end.saturating_sub(DAY))
+        }
+    };
     if start >= end {
         return Err(ApiError::bad_request(
             "the range is empty: `from` is not before `to`",

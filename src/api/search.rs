@@ -120,6 +120,9 @@ pub trait SearchBackend: Send + Sync {
     /// The records around another, oldest first and without it.
     fn context(&self, context: Context) -> BoxFuture<'_, Result<Vec<StoredRecord>, SearchError>>;
 
+    /// The time of the oldest record.
+    fn oldest(&self) -> BoxFuture<'_, Result<Option<i64>, SearchError>>;
+
     /// Counts records by time and level.
     fn histogram(&self, buckets: Buckets) -> BoxFuture<'_, Result<Histogram, SearchError>>;
 

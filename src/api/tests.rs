@@ -38,6 +38,10 @@ impl SearchBackend for OnePage {
         Box::pin(async { Ok(Vec::new()) })
     }
 
+    fn oldest(&self) -> BoxFuture<'_, Result<Option<i64>, SearchError>> {
+        Box::pin(async { Ok(None) })
+    }
+
     fn histogram(&self, _: Buckets) -> BoxFuture<'_, Result<Histogram, SearchError>> {
         Box::pin(async { Ok(Histogram::default()) })
     }

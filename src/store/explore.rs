@@ -1,12 +1,11 @@
-//! What is around a record, how many there are when, and which values a field has.
+//! What is around a record, and which values a field has.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::condition::Where;
-use super::reader::{conditions, time};
+use super::reader::conditions;
 use super::{Error, Kind, Param, Reader};
-use crate::api::{Buckets, Context, Counted, Histogram, Order, Position, SearchError, SearchQuery};
+use crate::api::{Context, Counted, Order, Position, SearchError, SearchQuery};
 use crate::live::StoredRecord;
 use crate::query::Column;
 
@@ -24,11 +23,12 @@ pub(super) fn search_error(error: &Error) -> SearchError {
     }
 }
 
+/// A count of something.
 #[derive(Deserialize)]
-struct Row {
-    key: String,
-    name: String,
-    count: String,
+pub(super) struct Row {
+    pub(super) key: String,
+    pub(super) name: String,
+    pub(super) count: String,
 }
 
 impl Reader {
@@ -54,35 +54,6 @@ impl Reader {
             all.extend(self.page(&after).await?.records);
         }
         Ok(all)
-    }
-
-    /// Counts matching records by time and level.
-    pub(super) async fn count(&self, buckets: &Buckets) -> Result<Histogram, Error> {
-        let mut condition = Where::default();
-        time(&mut condition, "l.timestamp >= {}", buckets.start);
-        time(&mut condition, "l.timestamp < {}", buckets.end);
-        condition.query(&buckets.query);
-        let (condition, params) = condition.finish();
-        // Numbers of ours.
-        let Buckets { start, step, .. } = buckets;
-        let sql = format!(
-            "SELECT toString(intDiv(toUnixTimestamp64Nano(l.timestamp) - {start}, {step})) AS key, \
-             level AS name, toString(count()) AS count\nFROM {} AS l\nWHERE {condition}\n\
-             GROUP BY key, name\nFORMAT JSONEachRow",
-            self.table
-        );
-        let rows: Vec<Row> = match self.rows(&sql, &params).await {
-            Ok(rows) => rows,
-            Err(error) if error.kind() == Kind::Limit => return Ok(Histogram::default()),
-            Err(error) => return Err(error),
-        };
-        Ok(Histogram {
-            counts: rows
-                .into_iter()
-                .filter_map(|row| Some((row.key.parse().ok()?, row.name, row.count.parse().ok()?)))
-                .collect(),
-            complete: true,
-        })
     }
 
     /// The most common values of a field, or without one the most common fields, among the newest

@@ -11,6 +11,7 @@ mod error;
 mod explore;
 mod guard;
 mod heard;
+mod histogram;
 mod life;
 mod line;
 mod param;

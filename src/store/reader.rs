@@ -291,6 +291,13 @@ impl SearchBackend for Reader {
         })
     }
 
+    fn oldest(&self) -> BoxFuture<'_, Result<Option<i64>, SearchError>> {
+        Box::pin(async move {
+            let oldest = self.oldest_time().await;
+            oldest.map_err(|error| search_error(&error))
+        })
+    }
+
     fn histogram(&self, buckets: Buckets) -> BoxFuture<'_, Result<Histogram, SearchError>> {
         Box::pin(async move {
             let counted = self.count(&buckets).await;

@@ -16,6 +16,7 @@ mod field_reports;
 mod flood;
 mod frame_clickhouse;
 mod full_disk;
+mod histogram;
 mod hung_store;
 mod ledger;
 mod misuse;

@@ -12,7 +12,7 @@ const AGAIN_MS = 2_000;
 const SELDOM_MS = 60_000;
 
 async function counted(q, { from, to }) {
-  const params = new URLSearchParams({ q, from: from || '0', buckets: '10', ...(to && { to }) });
+  const params = new URLSearchParams({ q, buckets: '10', ...(from && { from }), ...(to && { to }) });
   const { buckets, complete } = await ask('api/logs/histogram', { params });
   return { complete, n: buckets.reduce((sum, { levels }) => sum + Object.values(levels).reduce((a, b) => a + b, 0), 0) };
 }

@@ -35,7 +35,7 @@ export function openExport({ q, from, to }) {
 async function measure(params, signal) {
   try {
     const [counts, page] = await Promise.all([
-      ask('api/logs/histogram', { params: params({ buckets: '60', ...(params({}).has('from') ? {} : { from: '0' }) }), signal }),
+      ask('api/logs/histogram', { params: params({ buckets: '60' }), signal }),
       ask('api/logs', { params: params({ limit: SAMPLE }), signal }),
     ]);
     if (!counts.complete) return 'Too many lines to count within the time of a search.';

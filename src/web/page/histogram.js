@@ -29,7 +29,10 @@ export class Histogram {
     this.last = element('span', 'last');
     this.note = element('span', 'note');
     this.legend = element('span', 'legend', ...LEVELS.map((level) => this.toggle(level)));
-    root.replaceChildren(this.area, element('div', 'axis', this.first, this.legend, this.note, this.last));
+    this.all = button('All time', () => this.open(this.search, this.all.getAttribute('aria-pressed') === 'false'));
+    this.all.title = 'Count all that is kept, not the last 5 minutes';
+    this.all.setAttribute('aria-pressed', 'false');
+    root.replaceChildren(this.area, element('div', 'axis', this.first, this.legend, this.note, this.all, this.last));
     this.area.addEventListener('pointerdown', (event) => this.drag(event));
     new ResizeObserver(() => this.draw()).observe(root);
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.draw());
@@ -50,13 +53,19 @@ export class Histogram {
     return made;
   }
 
-  /** Shows another search; `isLive` when its end is the present and it has no beginning. */
-  async open({ filter, from, to }) {
+  /**
+   * Shows another search; `isLive` when its end is the present and it has no beginning. Then it shows the last
+   * minutes, unless all time is wanted, as it stays until a range is chosen.
+   */
+  async open({ filter, from, to }, isAll = this.all.getAttribute('aria-pressed') === 'true' && !from && !to) {
+    this.search = { filter, from, to };
+    this.all.hidden = Boolean(from || to);
+    this.all.setAttribute('aria-pressed', String(isAll));
     this.abort?.abort();
     this.abort = new AbortController();
     const { signal } = this.abort;
     const now = Date.now();
-    this.isLive = !from && !to;
+    this.isLive = !from && !to && !isAll;
     this.follows = !to;
     this.clear();
     if (this.isLive) {
@@ -71,7 +80,7 @@ export class Histogram {
     this.buckets = [];
     this.draw();
     const params = new URLSearchParams(filter);
-    params.set('from', nanoseconds(this.start));
+    if (this.isLive || from) params.set('from', nanoseconds(this.start));
     if (to) params.set('to', to);
     params.set('buckets', String(this.isLive ? 62 : MOST));
     try {
