@@ -110,16 +110,7 @@ fn client(headers: &HeaderMap, extensions: &Extensions) -> IpAddr {
         (None, Some(connection)) => connection.0.ip(),
         (None, None) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
     };
-    let address = address.to_canonical();
-    if !address.is_loopback() {
-        return address;
-    }
-    headers
-        .get("x-forwarded-for")
-        .and_then(|list| list.to_str().ok())
-        .and_then(|list| list.rsplit(',').next())
-        .and_then(|last| last.trim().parse().ok())
-        .unwrap_or(address)
+    crate::server::asking(address, headers)
 }
 
 fn too_many(full: &SeatsFull) -> ApiError {

@@ -149,6 +149,7 @@ async fn serve(config: Arc<Config>, reread: Reread) -> anyhow::Result<ExitCode> 
         guard: guard.status(),
         state_dir: config.state_dir.clone(),
         connections: server.places().clone(),
+        addresses: server.addresses().clone(),
         started: Instant::now(),
         metrics: metrics.clone(),
         queue: queue.clone(),

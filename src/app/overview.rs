@@ -42,6 +42,7 @@ pub(super) struct Overview {
     pub(super) dead: DeadLetters,
     pub(super) embedded: bool,
     pub(super) connections: server::Places,
+    pub(super) addresses: server::Addresses,
 }
 
 impl Overview {
@@ -191,6 +192,7 @@ impl Overview {
         self.metrics.render(&mut page);
         page.single(metrics::CONNECTIONS, self.connections.taken());
         page.single(metrics::CONNECTION_LIMIT, self.connections.reached());
+        page.single(metrics::ADDRESS_LIMIT, self.addresses.refused());
         page.single(metrics::IN_FLIGHT, self.intake.budget().used() as u64);
         page.by_receiver(metrics::QUEUE_RECORDS, depth.records);
         page.single(metrics::QUEUE_BYTES, depth.bytes);

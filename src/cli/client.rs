@@ -1,5 +1,6 @@
 //! The HTTP client of `tail`, `search` and `send`.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -19,6 +20,7 @@ use super::ConfigArgs;
 use super::address::{self, Door};
 use crate::causes;
 use crate::config::Secret;
+use crate::trust::{self, Identity};
 
 /// What is said of an address that is none.
 const NO_URL: &str =
@@ -49,12 +51,42 @@ pub(super) struct ServerArgs {
     /// Read token, if the daemon asks for one
     #[arg(long, env = "WATCHTOWER_TOKEN", hide_env_values = true, value_parser = secret)]
     token: Option<Secret>,
+    #[command(flatten)]
+    identity: IdentityArgs,
 }
 
 impl ServerArgs {
     pub(super) fn client(&self, source: &ConfigArgs) -> anyhow::Result<Client> {
         let url = address::url(self.url.as_deref(), source, Door::Web)?;
-        Client::new(&url, self.token.as_ref())
+        Client::new(&url, self.token.as_ref(), &self.identity)
+    }
+}
+
+/// The certificate to show where the daemon asks its clients for one (`tls.client_ca_file`).
+#[derive(Debug, Default, Args)]
+pub(super) struct IdentityArgs {
+    /// PEM file with the certificate to show, if the daemon asks for one
+    #[arg(
+        long,
+        env = "WATCHTOWER_CLIENT_CERT",
+        value_name = "FILE",
+        requires = "client_key"
+    )]
+    client_cert: Option<PathBuf>,
+    /// PEM file with its private key
+    #[arg(
+        long,
+        env = "WATCHTOWER_CLIENT_KEY",
+        value_name = "FILE",
+        requires = "client_cert"
+    )]
+    client_key: Option<PathBuf>,
+}
+
+impl IdentityArgs {
+    pub(super) fn identity(&self) -> Option<Identity> {
+        let (certificate, key) = self.client_cert.clone().zip(self.client_key.clone())?;
+        Some(Identity { certificate, key })
     }
 }
 
@@ -97,7 +129,11 @@ pub(super) struct Client {
 }
 
 impl Client {
-    pub(super) fn new(url: &str, token: Option<&Secret>) -> anyhow::Result<Self> {
+    pub(super) fn new(
+        url: &str,
+        token: Option<&Secret>,
+        identity: &IdentityArgs,
+    ) -> anyhow::Result<Self> {
         let base = url.trim_end_matches('/').to_owned();
         let uri: Uri = base
             .parse()
@@ -110,8 +146,7 @@ impl Client {
         http.set_nodelay(true);
         http.set_connect_timeout(Some(CONNECT_PATIENCE));
         let https = uri.scheme_str() == Some("https");
-        let connector = crate::trust::connector(http, https)
-            .context("cannot read the system's certificates")?;
+        let connector = trust::connector(http, https, identity.identity().as_ref())?;
         Ok(Self {
             pool: Pool::builder(TokioExecutor::new()).build(connector),
             base,

@@ -1,6 +1,7 @@
 //! `watchtower send`: one log through any of the three doors, to try them.
 
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -19,9 +20,10 @@ use tonic::transport::{ClientTlsConfig, Endpoint};
 
 use super::ConfigArgs;
 use super::address::{self, Door};
-use super::client::{Client, PROTOBUF, authorization, secret};
+use super::client::{Client, IdentityArgs, PROTOBUF, authorization, secret};
 use crate::config::Secret;
 use crate::record::Level;
+use crate::trust::Identity;
 
 /// The door to send through.
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -66,6 +68,8 @@ pub(super) struct SendArgs {
     /// Ingest token, if the daemon asks for one
     #[arg(long, env = "WATCHTOWER_TOKEN", hide_env_values = true, value_parser = secret)]
     token: Option<Secret>,
+    #[command(flatten)]
+    identity: IdentityArgs,
 }
 
 fn level(text: &str) -> Result<Level, String> {
@@ -102,7 +106,17 @@ async fn send_grpc(args: &SendArgs, url: &str) -> anyhow::Result<String> {
     let mut endpoint = Endpoint::from_shared(url.to_owned())
         .with_context(|| format!("--url {url} is not a URL"))?;
     if url.starts_with("https:") {
-        endpoint = endpoint.tls_config(ClientTlsConfig::new().with_native_roots())?;
+        let mut tls = ClientTlsConfig::new().with_native_roots();
+        if let Some(Identity { certificate, key }) = args.identity.identity() {
+            let read = |path: &Path| {
+                std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))
+            };
+            tls = tls.identity(tonic::transport::Identity::from_pem(
+                read(&certificate)?,
+                read(&key)?,
+            ));
+        }
+        endpoint = endpoint.tls_config(tls)?;
     }
     let channel = endpoint.connect().await.with_context(|| {
         format!(
@@ -121,7 +135,7 @@ async fn send_grpc(args: &SendArgs, url: &str) -> anyhow::Result<String> {
 }
 
 async fn send_http(args: &SendArgs, url: &str) -> anyhow::Result<String> {
-    let client = Client::new(url, args.token.as_ref())?;
+    let client = Client::new(url, args.token.as_ref(), &args.identity)?;
     let body = otlp(args).encode_to_vec().into();
     let (_, body) = client.post("/v1/logs", PROTOBUF, body).await?;
     let response = ExportLogsServiceResponse::decode(body).context("the answer is not OTLP")?;
@@ -129,7 +143,7 @@ async fn send_http(args: &SendArgs, url: &str) -> anyhow::Result<String> {
 }
 
 async fn send_json(args: &SendArgs, url: &str) -> anyhow::Result<String> {
-    let client = Client::new(url, args.token.as_ref())?;
+    let client = Client::new(url, args.token.as_ref(), &args.identity)?;
     let body = json(args).to_string().into();
     let (status, body) = client.post("/api/logs", "application/json", body).await?;
     Ok(format!(
@@ -241,6 +255,7 @@ mod tests {
             via: Via::Json,
             url: None,
             token: None,
+            identity: IdentityArgs::default(),
         }
     }
 

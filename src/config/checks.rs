@@ -183,6 +183,14 @@ fn auth_and_tls(config: &Config, found: &mut Found) {
         || "needs tls.key_file too; set both, or neither".to_owned(),
     );
     found.unless(
+        tls.client_ca_file.is_none() || tls.cert_file.is_some(),
+        "tls.client_ca_file",
+        || {
+            "needs tls.cert_file and tls.key_file too; without TLS no client shows a certificate"
+                .to_owned()
+        },
+    );
+    found.unless(
         tls.key_file.is_none() || tls.cert_file.is_some(),
         "tls.key_file",
         || "needs tls.cert_file too; set both, or neither".to_owned(),
@@ -234,6 +242,18 @@ fn limits(config: &Config, found: &mut Found) {
         )
     });
     found.number("limits.connections", limits.connections, 1, 1_000_000);
+    found.number(
+        "limits.connections_per_address",
+        limits.connections_per_address,
+        0,
+        1_000_000,
+    );
+    found.number(
+        "limits.requests_per_address",
+        limits.requests_per_address as usize,
+        0,
+        1_000_000,
+    );
     found.number("limits.streams", limits.streams as usize, 1, 1_000_000);
     found.wait("limits.header_timeout", limits.header_timeout);
     found.wait("limits.body_timeout", limits.body_timeout);

@@ -138,6 +138,9 @@ pub struct Tls {
     pub cert_file: Option<PathBuf>,
     /// PEM file with the private key.
     pub key_file: Option<PathBuf>,
+    /// PEM file with the certificates of the authorities that issue clients' certificates. Where it is set, only
+    /// clients with such a certificate may connect, on all listeners, browsers too.
+    pub client_ca_file: Option<PathBuf>,
 }
 
 /// Bounds on what a client may send.
@@ -163,6 +166,13 @@ pub struct Limits {
     pub future: Period,
     /// Open connections over all listeners. Beyond it new ones wait to be accepted.
     pub connections: usize,
+    /// Open connections of one address over all listeners (of IPv6, of one /64 network). Beyond it new ones are
+    /// closed at once. 0: any number.
+    pub connections_per_address: usize,
+    /// Requests to the receivers that one address may send in a second. Beyond it: 429 or RESOURCE_EXHAUSTED, each with
+    /// the time after which to come back. Behind a proxy on this machine it is the address that the proxy names in
+    /// `X-Forwarded-For`; all senders behind another proxy have that one's. 0: any number.
+    pub requests_per_address: u32,
     /// Requests that one HTTP/2 connection may have under way.
     pub streams: u32,
     /// Time a client has to send a request's headers, counted from the end of the one before: an idle
@@ -184,6 +194,8 @@ impl Default for Limits {
             attributes: 512,
             future: Period::days(365),
             connections: 4096,
+            connections_per_address: 2048,
+            requests_per_address: 0,
             streams: 1024,
             header_timeout: Period::secs(30),
             body_timeout: Period::secs(30),

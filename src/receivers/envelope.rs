@@ -1,13 +1,15 @@
 //! What is wrong with a request whatever its body holds. The answer is in the protocol's own form, which
 //! the HTTP library, that would refuse some of it too, does not know.
 
+use std::net::SocketAddr;
+
 use axum::extract::Request;
 use axum::http::{HeaderMap, Version};
 use axum::response::Response;
 use http::header::{HOST, TRANSFER_ENCODING};
 
 use super::Door;
-use super::caller::{self, Caller, Form};
+use super::caller::{Caller, Form};
 use super::encoding::{Encoding, is_grpc};
 use super::reply::Reject;
 use crate::record::Receiver;
@@ -55,7 +57,12 @@ fn size(headers: &HeaderMap) -> usize {
 }
 
 /// Answers a request that is wrong.
-pub(super) async fn refuse(door: &Door, request: Request, reject: Reject) -> Response {
+pub(super) async fn refuse(
+    door: &Door,
+    request: Request,
+    peer: Option<SocketAddr>,
+    reject: Reject,
+) -> Response {
     let (parts, mut body) = request.into_parts();
     let (receiver, form) = if is_grpc(&parts.headers) && parts.version == Version::HTTP_2 {
         (Receiver::OtlpGrpc, Form::Grpc)
@@ -65,12 +72,7 @@ pub(super) async fn refuse(door: &Door, request: Request, reject: Reject) -> Res
         let encoding = Encoding::of_answer(&parts.headers);
         (Receiver::OtlpHttp, Form::Http(encoding))
     };
-    let caller = Caller::new(
-        receiver,
-        form,
-        &parts.headers,
-        caller::peer(&parts.extensions),
-    );
+    let caller = Caller::new(receiver, form, &parts.headers, peer);
     door.refuse(&caller, reject, &parts.headers, &mut body)
         .await
 }

@@ -4,6 +4,7 @@
 use std::net::SocketAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Instant;
 
 use ::http::HeaderMap;
 use ::http::header::CONTENT_TYPE;
@@ -15,40 +16,45 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tracing::error;
 
+use super::caller;
 use super::encoding::{Encoding, is_grpc};
 use super::reply::Reject;
 use super::{Door, cors, envelope, grpc, http, json};
-use crate::server::Quick;
+use crate::server::{Quick, asking};
 
 /// The layer around the receivers' routes.
 pub(super) async fn layer(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
-    guarded(&door, request, |request| next.run(request)).await
+    let peer = caller::peer(request.extensions());
+    guarded(&door, request, peer, |request| next.run(request)).await
 }
 
 /// Answers what pages ask first and what is wrong as such, and hands on the rest.
 async fn guarded<A: Future<Output = Response>>(
     door: &Door,
     request: Request,
+    peer: Option<SocketAddr>,
     next: impl FnOnce(Request) -> A,
 ) -> Response {
     if door.config.cors.is_on() {
-        let next = |request| checked(door, request, next);
+        let next = |request| checked(door, request, peer, next);
         return cors::allow(&door.config, request, next).await;
     }
-    checked(door, request, next).await
+    checked(door, request, peer, next).await
 }
 
 async fn checked<A: Future<Output = Response>>(
     door: &Door,
     request: Request,
+    peer: Option<SocketAddr>,
     next: impl FnOnce(Request) -> A,
 ) -> Response {
     let content_type = request.headers().get(CONTENT_TYPE).cloned();
     let headers = || HeaderMap::from_iter(content_type.map(|value| (CONTENT_TYPE, value)));
     let answer = async {
-        match envelope::wrong(&request) {
+        let wrong = envelope::wrong(&request).or_else(|| door.too_many(peer, request.headers()));
+        match wrong {
             None => next(request).await,
-            Some(reject) => envelope::refuse(door, request, reject).await,
+            Some(reject) => envelope::refuse(door, request, peer, reject).await,
         }
     };
     answer_panics(headers, answer).await
@@ -108,6 +114,16 @@ impl Door {
         })
     }
 
+    fn too_many(&self, peer: Option<SocketAddr>, headers: &HeaderMap) -> Option<Reject> {
+        if !self.rates.is_on() {
+            return None;
+        }
+        let allowed = self
+            .rates
+            .allows(asking(peer?.ip(), headers), Instant::now());
+        (!allowed).then(|| Reject::Rate(self.config.limits.requests_per_address))
+    }
+
     fn quick_kind(&self, at: At, request: &Request) -> Option<Kind> {
         if request.method() != Method::POST {
             return None;
@@ -130,13 +146,22 @@ impl Door {
         let (door, peer) = (self, Some(peer));
         match kind {
             Kind::Grpc => Box::pin(async move {
-                guarded(&door, request, |request| grpc::answer(&door, request, peer)).await
+                guarded(&door, request, peer, |request| {
+                    grpc::answer(&door, request, peer)
+                })
+                .await
             }),
             Kind::Http => Box::pin(async move {
-                guarded(&door, request, |request| http::answer(&door, request, peer)).await
+                guarded(&door, request, peer, |request| {
+                    http::answer(&door, request, peer)
+                })
+                .await
             }),
             Kind::Json => Box::pin(async move {
-                guarded(&door, request, |request| json::answer(&door, request, peer)).await
+                guarded(&door, request, peer, |request| {
+                    json::answer(&door, request, peer)
+                })
+                .await
             }),
         }
     }

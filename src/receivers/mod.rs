@@ -17,6 +17,7 @@ mod guard;
 mod http;
 mod json;
 mod paths;
+mod rate;
 mod reply;
 mod response;
 mod rpc_status;
@@ -62,6 +63,7 @@ pub struct Door {
     unpacker: Unpacker,
     lines: Arc<caller::Lines>,
     resends: Resends,
+    rates: Arc<rate::Rates>,
 }
 
 /// By what a request is recognized when it comes again.
@@ -88,6 +90,7 @@ impl Door {
             },
             unpacker: Unpacker::new(&config.limits),
             lines: Arc::default(),
+            rates: Arc::new(rate::Rates::new(config.limits.requests_per_address)),
             config,
             metrics,
             resends,

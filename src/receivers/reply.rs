@@ -63,6 +63,8 @@ pub(crate) enum Reject {
     OtherSignal(&'static str),
     /// The client stopped sending its body.
     BodyTimeout(Duration),
+    /// The address sends more than one may; it may be sent again.
+    Rate(u32),
     /// The time that the client itself gave the call is over; it may be sent again.
     Deadline,
     /// Nothing is wrong with the request; it may be sent again.
@@ -73,7 +75,7 @@ pub(crate) enum Reject {
 
 impl Reject {
     /// Every reason: the metric label's closed list.
-    pub(crate) const REASONS: [&'static str; 16] = [
+    pub(crate) const REASONS: [&'static str; 17] = [
         "bad_data",
         "framing",
         "unauthenticated",
@@ -90,6 +92,7 @@ impl Reject {
         "headers",
         "deadline",
         "forbidden",
+        "rate",
     ];
 
     /// The body as a whole cannot be read.
@@ -110,6 +113,7 @@ impl Reject {
             Reject::Forbidden(_) | Reject::Origin(_) => {
                 (Code::PermissionDenied, StatusCode::FORBIDDEN)
             }
+            Reject::Rate(_) => (Code::ResourceExhausted, StatusCode::TOO_MANY_REQUESTS),
             Reject::TooLarge { .. } => (Code::ResourceExhausted, StatusCode::PAYLOAD_TOO_LARGE),
             Reject::Headers { .. } => (
                 Code::ResourceExhausted,
@@ -150,6 +154,7 @@ impl Reject {
             Reject::Headers { .. } => 13,
             Reject::Deadline => 14,
             Reject::Forbidden(_) => 15,
+            Reject::Rate(_) => 16,
         }
     }
 
@@ -170,6 +175,10 @@ impl Reject {
             ),
             Reject::Headers { bytes, limit } => format!(
                 "the request's headers come to {bytes} bytes, and {limit} are taken; send fewer or shorter ones"
+            ),
+            Reject::Rate(limit) => format!(
+                "this address sends more than {limit} requests a second; send larger batches, or raise \
+                 `limits.requests_per_address`"
             ),
             Reject::Deadline => {
                 "the time that the call was given (`grpc-timeout`) was over before its records were safe"
@@ -202,7 +211,9 @@ impl Reject {
     fn detail(&self, message: &str) -> Option<Detail> {
         match self {
             Reject::BadData { field, .. } => Some(Detail::Field(field.clone(), message.to_owned())),
-            Reject::BodyTimeout(_) | Reject::Unavailable(_) => Some(Detail::Retry(RETRY_SECONDS)),
+            Reject::BodyTimeout(_) | Reject::Rate(_) | Reject::Unavailable(_) => {
+                Some(Detail::Retry(RETRY_SECONDS))
+            }
             _ => None,
         }
     }
@@ -246,7 +257,7 @@ impl Reject {
             response.headers_mut().insert(CONNECTION, close);
         }
         let (name, value) = match self {
-            Reject::BodyTimeout(_) | Reject::Unavailable(_) => {
+            Reject::BodyTimeout(_) | Reject::Rate(_) | Reject::Unavailable(_) => {
                 (RETRY_AFTER, HeaderValue::from(RETRY_SECONDS))
             }
             Reject::Method(allowed) => (ALLOW, HeaderValue::from_static(allowed)),

@@ -1,6 +1,7 @@
 //! The one HTTP server behind every listener: accepts, speaks TLS where set, serves HTTP/1.1 and
 //! HTTP/2 (also in clear text with prior knowledge) and ends in bounded time.
 
+mod addresses;
 mod explain;
 mod places;
 mod sniff;
@@ -23,6 +24,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
+pub use addresses::Addresses;
+pub(crate) use addresses::{Origin, asking};
 pub use places::{Places, Port};
 pub use switch::{Quick, Routes, Switch};
 pub use tls::{Error as TlsError, acceptor};
@@ -49,6 +52,8 @@ struct Terms {
     header_timeout: Duration,
     /// Requests that one HTTP/2 connection may have under way.
     streams: u32,
+    /// Connections that one address may have; 0 for any number.
+    per_address: usize,
     tls: Option<tokio_rustls::TlsAcceptor>,
 }
 
@@ -57,6 +62,7 @@ impl Terms {
         Terms {
             header_timeout: limits.header_timeout.duration(),
             streams: limits.streams,
+            per_address: limits.connections_per_address,
             tls,
         }
     }
@@ -66,6 +72,7 @@ impl Terms {
 #[derive(Clone)]
 pub struct Server {
     places: Places,
+    addresses: Addresses,
     terms: Arc<watch::Sender<Terms>>,
     /// Cancelled: no new connections, and open ones end after their request.
     stop: CancellationToken,
@@ -83,6 +90,7 @@ impl Server {
     ) -> Self {
         Self {
             places: Places::new(limits.connections),
+            addresses: Addresses::default(),
             terms: Arc::new(watch::Sender::new(Terms::new(limits, tls))),
             stop,
             tasks: TaskTracker::new(),
@@ -98,6 +106,12 @@ impl Server {
     #[must_use]
     pub fn places(&self) -> &Places {
         &self.places
+    }
+
+    /// The connections by address, likewise.
+    #[must_use]
+    pub fn addresses(&self) -> &Addresses {
+        &self.addresses
     }
 
     /// Serves `routes` on a listener until the server is stopped. Connections may outlive it;
@@ -149,6 +163,14 @@ impl Server {
         routes: Switch,
         permit: OwnedSemaphorePermit,
     ) {
+        let terms = self.terms.borrow().clone();
+        let Some(_place) = self.addresses.take(peer.ip(), terms.per_address) else {
+            if sniff::may_log() {
+                let limit = terms.per_address;
+                warn!(peer = %peer.ip(), limit, "closed a connection: the address has all that one may have; see `limits.connections_per_address`");
+            }
+            return;
+        };
         let _permit = permit;
         if let Err(error) = stream.set_nodelay(true) {
             debug!(%peer, %error, "could not set TCP_NODELAY");
@@ -156,7 +178,6 @@ impl Server {
         if let Err(error) = rustix::net::sockopt::set_socket_keepalive(&stream, true) {
             debug!(%peer, %error, "could not set SO_KEEPALIVE");
         }
-        let terms = self.terms.borrow().clone();
         let Some(tls) = &terms.tls else {
             return self.clear_text(stream, peer, routes, terms).await;
         };

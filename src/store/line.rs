@@ -56,7 +56,7 @@ impl Lines {
         tcp.set_nodelay(true);
         tcp.set_connect_timeout(Some(CONNECT_TIMEOUT));
         tcp.set_keepalive(Some(TCP_KEEPALIVE));
-        let tls = crate::trust::connector(tcp, https).map_err(Error::connection)?;
+        let tls = crate::trust::connector(tcp, https, None).map_err(Error::connection)?;
         Ok(Lines {
             tls,
             idle: Arc::default(),

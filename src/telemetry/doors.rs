@@ -14,9 +14,9 @@ use crate::receivers::{Encoding, Reject};
 use crate::record::Receiver;
 
 /// The statuses that receivers answer with: gRPC codes, then HTTP statuses.
-const STATUSES: [u16; 23] = [
-    0, 1, 3, 4, 7, 8, 12, 13, 14, 16, 200, 202, 400, 401, 403, 404, 405, 408, 413, 415, 431, 500,
-    503,
+const STATUSES: [u16; 24] = [
+    0, 1, 3, 4, 7, 8, 12, 13, 14, 16, 200, 202, 400, 401, 403, 404, 405, 408, 413, 415, 429, 431,
+    500, 503,
 ];
 const ENCODINGS: [(Encoding, &str); 2] =
     [(Encoding::Protobuf, "protobuf"), (Encoding::Json, "json")];

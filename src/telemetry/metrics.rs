@@ -37,6 +37,7 @@ metrics! {
     REFUSED "counter" "watchtower_receiver_refused_requests_total" "Requests refused whole, by reason.";
     CONNECTIONS "gauge" "watchtower_server_connections" "Connections that are open or kept for the next one, over all listeners.";
     CONNECTION_LIMIT "counter" "watchtower_server_connection_limit_reached_total" "Times at which new connections had to wait because all were taken.";
+    ADDRESS_LIMIT "counter" "watchtower_server_address_limit_reached_total" "Connections closed at once because their address had all that one may have.";
     IN_FLIGHT "gauge" "watchtower_intake_in_flight_bytes" "Bytes of requests that are not yet committed to the queue.";
     QUEUE_RECORDS "gauge" "watchtower_queue_depth_records" "Records in the queue, sealed ones included.";
     QUEUE_BYTES "gauge" "watchtower_queue_depth_bytes" "Bytes in the queue, sealed ones included.";

@@ -4,7 +4,9 @@
     reason = "allow-unwrap-in-tests does not reach the helpers of an integration test"
 )]
 
+mod addresses;
 mod bounds;
+mod client_certificates;
 mod clients;
 mod command_line;
 mod crash;

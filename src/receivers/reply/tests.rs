@@ -25,6 +25,7 @@ fn every_reject() -> Vec<Reject> {
         },
         Reject::Deadline,
         Reject::Forbidden(Denied::Other),
+        Reject::Rate(10),
     ]
 }
 
@@ -48,6 +49,7 @@ fn g_17_h_25_b_09_every_error_is_of_the_class_it_is_meant_to_be() {
         ("headers", 8, 431),
         ("deadline", 4, 504),
         ("forbidden", 7, 403),
+        ("rate", 8, 429),
     ];
     assert_eq!(every_reject().len(), Reject::REASONS.len());
     assert_eq!(expected.len(), Reject::REASONS.len());
@@ -59,10 +61,13 @@ fn g_17_h_25_b_09_every_error_is_of_the_class_it_is_meant_to_be() {
         assert_eq!((code as i32, status.as_u16()), (grpc, http), "{reason}");
         let may_come_back = matches!(
             reject,
-            Reject::Unavailable(_) | Reject::BodyTimeout(_) | Reject::Deadline
+            Reject::Unavailable(_) | Reject::BodyTimeout(_) | Reject::Deadline | Reject::Rate(_)
         );
         assert_eq!(retried_over_http.contains(&http), may_come_back, "{reason}");
-        assert_eq!(retried_over_grpc.contains(&grpc), may_come_back, "{reason}");
+        // RESOURCE_EXHAUSTED is retried where it says when (OTLP gRPC, "Throttling").
+        let says_when = grpc == 8 && matches!(reject.detail(""), Some(Detail::Retry(_)));
+        let retried = says_when || retried_over_grpc.contains(&grpc);
+        assert_eq!(retried, may_come_back, "{reason}");
     }
 }
 

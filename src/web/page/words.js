@@ -143,6 +143,7 @@ const REFUSED = {
   unavailable: 'found the queue full or the daemon busy, and may come again',
   headers: 'had too many bytes of headers',
   deadline: 'ran out of the time their client gave them, and may come again',
+  rate: 'were more than one address may send, and may come again',
   forbidden: 'had a token that may only read',
   bug: 'met a fault of Watchtower',
 };
