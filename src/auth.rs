@@ -1,8 +1,10 @@
 //! Tokens: who may send and who may read.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
-use subtle::{Choice, ConstantTimeEq};
+use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
 use crate::config::Secret;
 
@@ -39,6 +41,8 @@ pub struct Tokens {
     tokens: std::sync::Arc<[Secret]>,
     /// Known ones that may do something else.
     others: std::sync::Arc<[Secret]>,
+    /// How often each was used.
+    uses: std::sync::Arc<[std::sync::Arc<AtomicU64>]>,
 }
 
 impl Tokens {
@@ -48,7 +52,20 @@ impl Tokens {
         Self {
             tokens: tokens.into(),
             others: others.into(),
+            uses: std::sync::Arc::default(),
         }
+    }
+
+    /// Counts each use of a token; `counter` gives the one for a name, which is the token's place among the others
+    /// (from 1) where it has none of its own.
+    #[must_use]
+    pub fn counted(mut self, counter: impl Fn(&str) -> std::sync::Arc<AtomicU64>) -> Self {
+        let named = self.tokens.iter().zip(1..).map(|(token, place): (_, u32)| {
+            let place = place.to_string();
+            counter(token.name().unwrap_or(&place))
+        });
+        self.uses = named.collect();
+        self
     }
 
     /// Whether no token is asked for.
@@ -98,8 +115,12 @@ impl Tokens {
             return Err(Denied::Missing);
         }
         // Both lists are always gone through whole.
-        let (passes, other) = (among(&self.tokens, token), among(&self.others, token));
+        let (passes, place) = among(&self.tokens, token);
+        let (other, _) = among(&self.others, token);
         if bool::from(passes) {
+            if let Some(uses) = self.uses.get(place as usize) {
+                uses.fetch_add(1, Ordering::Relaxed);
+            }
             Ok(())
         } else if bool::from(other) {
             Err(Denied::Other)
@@ -109,10 +130,12 @@ impl Tokens {
     }
 }
 
-fn among(tokens: &[Secret], token: &[u8]) -> Choice {
-    let tokens = tokens.iter();
-    tokens.fold(Choice::from(0), |found, known| {
-        found | known.expose().as_bytes().ct_eq(token)
+/// Whether a token is in a list, and where.
+fn among(tokens: &[Secret], token: &[u8]) -> (Choice, u32) {
+    let tokens = tokens.iter().zip(0..);
+    tokens.fold((Choice::from(0), 0), |(found, at), (known, place)| {
+        let is_it = known.expose().as_bytes().ct_eq(token);
+        (found | is_it, u32::conditional_select(&at, &place, is_it))
     })
 }
 

@@ -120,7 +120,8 @@ fn address<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<SocketAd
     Err(serde::de::Error::custom(error))
 }
 
-/// Tokens asked of senders and readers. An empty list asks for none.
+/// Tokens asked of senders and readers. An empty list asks for none. A token is its text, or `{file: PATH}`,
+/// or `{env: NAME}`, each perhaps with a name, by which its use is counted: `{name: shop, file: PATH}`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Auth {

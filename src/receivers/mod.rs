@@ -83,7 +83,8 @@ impl Door {
     pub fn new(config: Arc<Config>, intake: Intake, metrics: Metrics, resends: Resends) -> Self {
         Self {
             intake,
-            tokens: Tokens::new(&config.auth.ingest_tokens, &config.auth.read_tokens),
+            tokens: Tokens::new(&config.auth.ingest_tokens, &config.auth.read_tokens)
+                .counted(|name| metrics.token(name)),
             bounds: Bounds {
                 limit: config.limits.body.as_usize(),
                 pause: config.limits.body_timeout.duration(),

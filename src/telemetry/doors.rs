@@ -1,12 +1,12 @@
 //! The counters that the receivers keep.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::metrics::{
     ACCEPTED, ANSWERS, EMPTY, Metric, OTHER_SIGNALS, Page, RECEIVED_BYTES, REFUSED, REJECTED,
-    REPAIRED, REQUESTS, RESENT,
+    REPAIRED, REQUESTS, RESENT, TOKENS,
 };
 use crate::normalize::Repairs;
 use crate::receivers::decode::Outcome;
@@ -42,6 +42,8 @@ pub struct Metrics {
     doors: Arc<[Door; 3]>,
     /// Requests of other signals: refused, discarded.
     other_signals: Arc<[[AtomicU64; 2]; SIGNALS.len()]>,
+    /// Requests by the name of their token, of all that there were since the start.
+    tokens: Arc<Mutex<BTreeMap<String, Arc<AtomicU64>>>>,
 }
 
 impl Metrics {
@@ -97,6 +99,12 @@ impl Metrics {
         if let Some(counter) = slot.and_then(|slot| answers.get(slot)) {
             counter.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// The counter of requests that come with the token of this name.
+    pub(crate) fn token(&self, name: &str) -> Arc<AtomicU64> {
+        let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(tokens.entry(name.to_owned()).or_default())
     }
 
     /// Counts a request of another signal.
@@ -167,6 +175,14 @@ impl Metrics {
         let reasons = &Reject::REASONS;
         self.labelled(page, REFUSED, "reason", reasons, |door| &door.refused);
         self.answers(page);
+        page.header(TOKENS);
+        let tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        for (name, uses) in tokens.iter() {
+            // Names are letters, digits and signs that need no escaping.
+            let labels = format!("{{token=\"{name}\"}}");
+            page.sample(TOKENS, &labels, uses.load(Ordering::Relaxed));
+        }
+        drop(tokens);
         page.header(OTHER_SIGNALS);
         for (signal, counters) in SIGNALS.iter().zip(self.other_signals.iter()) {
             for (outcome, counter) in ["refused", "discarded"].iter().zip(counters) {

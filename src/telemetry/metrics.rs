@@ -35,6 +35,7 @@ metrics! {
     ANSWERS "counter" "watchtower_receiver_answers_total" "Answers by encoding and status (HTTP status, or gRPC code).";
     OTHER_SIGNALS "counter" "watchtower_receiver_other_signal_requests_total" "Requests with traces, metrics or profiles, by what became of them.";
     REFUSED "counter" "watchtower_receiver_refused_requests_total" "Requests refused whole, by reason.";
+    TOKENS "counter" "watchtower_receiver_token_requests_total" "Requests by the name of their ingest token, or its place in the list.";
     CONNECTIONS "gauge" "watchtower_server_connections" "Connections that are open or kept for the next one, over all listeners.";
     CONNECTION_LIMIT "counter" "watchtower_server_connection_limit_reached_total" "Times at which new connections had to wait because all were taken.";
     ADDRESS_LIMIT "counter" "watchtower_server_address_limit_reached_total" "Connections closed at once because their address had all that one may have.";

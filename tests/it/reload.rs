@@ -185,3 +185,59 @@ fn a_reload_reads_the_certificate_again() {
     open.kill().ok();
     open.wait().unwrap();
 }
+
+/// Case: two senders with named tokens and one without a name; then one of them is taken away.
+/// Holds: their requests are counted by name, the counts go on over the reload, and no token is printed.
+#[test]
+fn tokens_with_names_are_counted_by_name() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("token"), "shop-s3cret\n").unwrap();
+    let store = "store: {url: 'http://127.0.0.1:9'}\n";
+    let shop = format!(
+        "{{name: shop, file: {}}}",
+        dir.path().join("token").display()
+    );
+    let config = format!(
+        "auth: {{ingest_tokens: [{shop}, {{name: cron, token: cron-s3cret}}, plain-s3cret]}}\n{store}"
+    );
+    let daemon = Daemon::spawned(dir.path(), &config);
+    daemon.wait_until("it is up", || http::get(daemon.web, "/healthz").is_ok());
+    let send = |token: &str| {
+        let token = format!("Bearer {token}");
+        let headers = [
+            ("authorization", &*token),
+            ("content-type", "application/json"),
+        ];
+        let sent = http::request(
+            daemon.web,
+            "POST",
+            "/api/logs",
+            &headers,
+            br#"{"message":"m"}"#,
+        );
+        sent.unwrap().status
+    };
+    for (token, status) in [
+        ("shop-s3cret", 202),
+        ("shop-s3cret", 202),
+        ("cron-s3cret", 202),
+        ("plain-s3cret", 202),
+        ("wrong-s3cret", 401),
+    ] {
+        assert_eq!(send(token), status, "{token}");
+    }
+    let counts = || {
+        let text = http::get(daemon.web, "/metrics").unwrap().text();
+        assert!(!text.contains("s3cret"));
+        let lines = text.lines();
+        let lines = lines.filter_map(|line| {
+            line.strip_prefix("watchtower_receiver_token_requests_total{token=")
+        });
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(counts(), [r#""3"} 1"#, r#""cron"} 1"#, r#""shop"} 2"#]);
+    daemon.reload(&format!("auth: {{ingest_tokens: [{shop}]}}\n{store}"));
+    assert_eq!((send("shop-s3cret"), send("cron-s3cret")), (202, 401));
+    assert_eq!(counts(), [r#""3"} 1"#, r#""cron"} 1"#, r#""shop"} 3"#]);
+    assert!(!daemon.log_text().contains("s3cret"));
+}

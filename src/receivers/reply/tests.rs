@@ -108,9 +108,10 @@ fn h_23_b_10_retry_after_is_a_whole_number_from_1_to_3() {
 /// There is no limit per client, to which alone it would be the answer: some clients never come back
 /// after it.
 #[test]
-fn h_24_nothing_is_answered_with_429() {
-    let statuses = every_reject().into_iter().map(|reject| reject.codes().1);
-    assert!(statuses.into_iter().all(|status| status != 429));
+fn h_24_only_a_limit_of_the_client_is_answered_with_429() {
+    let rejects = every_reject().into_iter();
+    let limits = rejects.filter(|reject| reject.codes().1 == 429);
+    assert_eq!(limits.collect::<Vec<_>>(), [Reject::Rate(10)]);
 }
 
 #[test]
