@@ -9,6 +9,7 @@ use tracing_subscriber::fmt::format::FmtSpan;
 use tracing_subscriber::fmt::{MakeWriter, SubscriberBuilder};
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 
+use super::limited::{Form, Limited};
 use crate::config::{Log, LogFormat};
 
 /// Sets the level of the log that was begun.
@@ -57,8 +58,8 @@ pub fn parse_filter(level: &str) -> Result<EnvFilter, Error> {
 
 /// Sends the log of this process to standard error from now on.
 ///
-/// Under systemd the journal keeps the time of each line, so the line itself has none; colours are
-/// for terminals.
+/// Under systemd the journal keeps the time and the priority of each line, so the line itself has no time;
+/// colours are for terminals. Of one place in the code lines are few ([`Limited`]).
 ///
 /// # Errors
 /// When `log.level` is wrong, or when it was called before.
@@ -66,7 +67,13 @@ pub fn init(log: &Log) -> Result<(), Error> {
     let terminal = std::io::stderr().is_terminal();
     let journal = std::env::var_os("JOURNAL_STREAM").is_some() && !terminal;
     let colour = terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    let (subscriber, set_level) = subscriber(log, std::io::stderr, colour, !journal)?;
+    let form = match (log.format, journal) {
+        (LogFormat::Json, _) => Form::Json,
+        (LogFormat::Human, true) => Form::Journal,
+        (LogFormat::Human, false) => Form::Plain,
+    };
+    let writer = Limited::new(std::io::stderr, form);
+    let (subscriber, set_level) = subscriber(log, writer, colour, !journal)?;
     subscriber.try_init()?;
     SET_LEVEL.get_or_init(|| set_level);
     Ok(())

@@ -1,4 +1,4 @@
-//! What one address may take: connections at once (`limits.connections_per_address`) and requests a second
+//! What one sender may take, of the log too: connections at once (`limits.connections_per_address`) and requests a second
 //! (`limits.requests_per_address`).
 
 use std::io::Read;
@@ -77,4 +77,33 @@ fn g_16_h_24_an_address_that_sends_too_many_requests_is_told_to_come_back() {
     let called = called.expect("20 calls take less than nine seconds");
     assert!(called.headers.contains_key("google.rpc.retryinfo-bin"));
     door.wait_until("it is taken again", || post().status == 200);
+}
+
+/// Case: a collector sends the daemon's own log to the daemon, line by line, and does it wrong: the token is
+/// none of its tokens, or the content type is none.
+/// Holds: a line about a line is not answered with another for ever.
+#[test]
+fn the_daemons_own_log_sent_to_itself_goes_round_no_more_than_a_few_times() {
+    let door = Door::open("auth:\n  ingest_tokens: [right-s3cret]\n");
+    let mut sent = 0;
+    let mut rounds = 0;
+    while rounds < 200 {
+        let log = door.log_text();
+        let lines: Vec<_> = log.lines().skip(sent).collect();
+        sent += lines.len();
+        for line in lines.iter().chain(&["nothing new"]) {
+            for (token, kind) in [
+                ("Bearer wrong", "text/plain"),
+                ("Bearer right-s3cret", "image/png"),
+            ] {
+                let headers = [("authorization", token), ("content-type", kind)];
+                let answer =
+                    http::request(door.http, "POST", "/v1/logs", &headers, line.as_bytes());
+                assert!([401, 415].contains(&answer.unwrap().status));
+            }
+        }
+        rounds += 1;
+    }
+    let lines = door.log_text().lines().count();
+    assert!(lines < 100, "{lines} lines after {rounds} rounds");
 }
