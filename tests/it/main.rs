@@ -4,6 +4,7 @@
     reason = "allow-unwrap-in-tests does not reach the helpers of an integration test"
 )]
 
+mod attribute_index;
 mod bounds;
 mod clients;
 mod command_line;
