@@ -4,8 +4,8 @@
 //! those of a table called `l`.
 //!
 //! Beside what decides, conditions that hold wherever that does say where to look: a LIKE on what the
-//! message's text index is of, which ClickHouse answers from the index's dictionary of words. Trace ids
-//! and values of attributes find their bloom filters by themselves.
+//! message's text index is of, which ClickHouse answers from the index's dictionary of words, and hints at
+//! the values among which an attribute's must be. Trace ids find their bloom filter by themselves.
 
 use super::glob::Glob;
 use super::needle::Needle;
@@ -22,7 +22,10 @@ impl Query {
     /// The condition, with its parameters appended to `params`; they are named after their places there.
     #[must_use]
     pub fn sql(&self, params: &mut Vec<Param>) -> String {
-        let mut sql = Sql { params };
+        let mut sql = Sql {
+            params,
+            is_inverted: false,
+        };
         let mut condition = sql.expr(&self.0.expr);
         for needle in required(&self.0.expr) {
             sql.hint(needle, &mut condition);
@@ -42,6 +45,8 @@ fn required(expr: &Expr) -> Vec<&Needle> {
 
 struct Sql<'a> {
     params: &'a mut Vec<Param>,
+    /// Whether what does not match is asked for: no index says where that is not.
+    is_inverted: bool,
 }
 
 impl Sql<'_> {
@@ -71,7 +76,12 @@ impl Sql<'_> {
             Expr::All => "1".to_owned(),
             Expr::And(parts) => self.join(parts, " AND "),
             Expr::Or(parts) => self.join(parts, " OR "),
-            Expr::Not(part) => format!("NOT {}", self.expr(part)),
+            Expr::Not(part) => {
+                self.is_inverted = !self.is_inverted;
+                let condition = self.expr(part);
+                self.is_inverted = !self.is_inverted;
+                format!("NOT {condition}")
+            }
             Expr::Levels(levels) => level_in(*levels),
             Expr::Id(relation, id) => format!("(l.id {} {id})", relation.sign()),
             Expr::Field(Field::Column(column), test) => self.column(*column, test),
@@ -121,9 +131,8 @@ impl Sql<'_> {
 
     fn attribute(&mut self, scope: Scope, key: &str, test: &Test) -> String {
         let key = self.text(key);
-        let attribute = self.entry("l.attributes", &key, test);
-        let resource = self.entry("l.resource", &key, test);
-        let resource = self.among_values("l.resource.values", test, resource);
+        let attribute = self.entry("l.attributes", "mapValues(l.attributes)", &key, test);
+        let resource = self.entry("l.resource", "l.resource.values", &key, test);
         match scope {
             Scope::Attributes => attribute,
             Scope::Resource => resource,
@@ -133,29 +142,29 @@ impl Sql<'_> {
         }
     }
 
-    /// The map has the key, and its value passes.
-    fn entry(&mut self, map: &str, key: &str, test: &Test) -> String {
+    /// The map has the key, and its value passes. Where it can only be one of a few, `values` among which
+    /// they are says to the index where to look, and is not looked at itself.
+    fn entry(&mut self, map: &str, values: &str, key: &str, test: &Test) -> String {
         let has = format!("mapContains({map}, {key})");
-        match test {
-            Test::Present => has,
-            _ => {
-                let passes = self.passes(&format!("{map}[{key}]"), test);
-                format!("({has} AND {passes})")
-            }
+        if *test == Test::Present {
+            return has;
         }
-    }
-
-    /// The same as `condition`, and said so that the index on a map's values is used.
-    fn among_values(&mut self, values: &str, test: &Test, condition: String) -> String {
-        let Test::OneOf(globs) = test else {
-            return condition;
+        let passes = self.passes(&format!("{map}[{key}]"), test);
+        let Some(exact) = exact(test) else {
+            return format!("({has} AND {passes})");
         };
-        let exact: Option<Vec<_>> = globs.iter().map(Glob::as_exact).collect();
-        let Some(exact) = exact else {
-            return condition;
+        // Of a key that is not there the value is the empty text.
+        let has = if exact.contains(&"") {
+            format!("{has} AND ")
+        } else {
+            String::new()
         };
+        if self.is_inverted {
+            return format!("({has}{passes})");
+        }
         let exact: Vec<_> = exact.into_iter().map(|text| self.text(text)).collect();
-        format!("(hasAny({values}, [{}]) AND {condition})", exact.join(", "))
+        let exact = exact.join(", ");
+        format!("({has}{passes} AND indexHint(hasAny({values}, [{exact}])))")
     }
 
     fn passes(&mut self, value: &str, test: &Test) -> String {
@@ -194,6 +203,14 @@ impl Sql<'_> {
             _ => any.push(format!("{value} IN ({})", exact.join(", "))),
         }
         format!("({})", any.join(" OR "))
+    }
+}
+
+/// The values of which a value must be one, if that is what the test says.
+fn exact(test: &Test) -> Option<Vec<&str>> {
+    match test {
+        Test::OneOf(globs) => globs.iter().map(Glob::as_exact).collect(),
+        _ => None,
     }
 }
 

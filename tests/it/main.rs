@@ -5,6 +5,7 @@
 )]
 
 mod addresses;
+mod attribute_index;
 mod bounds;
 mod client_certificates;
 mod clients;

@@ -54,7 +54,7 @@ fn a_reload_reaches_open_connections_and_a_wrong_file_changes_nothing() {
         "auth: {ingest_tokens: [old-in], read_tokens: [going, staying]}\n",
     );
     daemon.wait_until("the tables are there", || {
-        daemon.log_text().matches("tables migrated").count() >= 5
+        daemon.log_text().matches("tables migrated").count() >= 6
     });
     let metrics = http::get(daemon.web, "/metrics").unwrap();
     assert_eq!(metrics.status, 401, "{}", metrics.text());

@@ -18,7 +18,7 @@ async fn daemons_that_start_together_make_the_tables_once() {
     }
     let applied =
         "SELECT DISTINCT version FROM watchtower.schema_migrations ORDER BY version FORMAT CSV";
-    assert_eq!(query(&one, applied).await, "1\n2\n3\n4\n5");
+    assert_eq!(query(&one, applied).await, "1\n2\n3\n4\n5\n6");
 }
 
 #[tokio::test]

@@ -26,7 +26,7 @@ const SETTINGS: [(&str, &str); 5] = [
 /// are read; they are short. The range of ids costs nothing.
 const WITHOUT_INDEXES: (&str, &str) = (
     "exclude_materialize_skip_indexes_on_insert",
-    "message_words, trace_id_bloom, attribute_bloom, resource_values",
+    "message_words, trace_id_bloom, attribute_values, resource_values",
 );
 
 /// Inserts frames into the records table.
