@@ -223,7 +223,7 @@ fn a_password_in_the_redis_url_is_moved_out_of_it() {
 }
 
 #[test]
-fn every_fault_is_reported_at_once_in_the_order_of_the_file() {
+fn r_072_every_fault_is_reported_at_once_in_the_order_of_the_file() {
     let text = "retenton: 7d\n\
                 listen:\n  web: localhost:4319\n  web: 127.0.0.1:1\n\
                 limits:\n  body: 64\n  body_timeout: 5seconds\n  attributes: many\n\
@@ -255,7 +255,7 @@ fn every_fault_is_reported_at_once_in_the_order_of_the_file() {
 }
 
 #[test]
-fn a_wrong_unit_or_shape_is_refused_with_what_to_write() {
+fn r_072_a_wrong_unit_or_shape_is_refused_with_what_to_write() {
     for (text, says) in [
         (
             "retention: 90",

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_rise_across_a_kill_and_a_clock_set_back() {
+    fn r_078_ids_rise_across_a_kill_and_a_clock_set_back() {
         let dir = tempfile::tempdir().unwrap();
         let mut ids = Ids::open(dir.path(), 0, 500_000).unwrap();
         let before = ids.give(10, 500_000).unwrap();

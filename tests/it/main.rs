@@ -20,6 +20,7 @@ mod flood;
 mod frame_clickhouse;
 mod full_disk;
 mod histogram;
+mod homelab_reports;
 mod hung_store;
 mod ledger;
 mod misuse;

@@ -152,7 +152,7 @@ fn shown(daemon: &Daemon) -> String {
 /// Holds: connections from then on are shown the new one, the one that is open goes on; files that do
 /// not fit together change nothing.
 #[test]
-fn a_reload_reads_the_certificate_again() {
+fn r_075_a_reload_reads_the_certificate_again() {
     let dir = tempfile::tempdir().unwrap();
     certify(dir.path(), "first");
     let at = |name: &str| dir.path().join(name).display().to_string();
@@ -174,6 +174,15 @@ fn a_reload_reads_the_certificate_again() {
         http::read_answer(&mut from).unwrap().status
     };
     assert_eq!(ask(), 404);
+    // Half of the new pair is there: the key, and not its certificate.
+    let old = std::fs::read(dir.path().join("cert.pem")).unwrap();
+    certify(dir.path(), "half");
+    std::fs::write(dir.path().join("cert.pem"), old).unwrap();
+    daemon.reload(&tls);
+    assert_eq!(
+        (shown(&daemon), ask()),
+        ("subject=CN=first".to_owned(), 404)
+    );
     certify(dir.path(), "second");
     daemon.reload(&tls);
     assert_eq!(shown(&daemon), "subject=CN=second");

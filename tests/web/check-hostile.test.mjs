@@ -65,6 +65,7 @@ async function guarded(query = '') {
   return { ...opened, assertUnharmed };
 }
 
+// R-064, the page's part: what terminals obey is shown, not obeyed.
 test('check 16: hostile text is shown as it is, in every field, and nothing of it runs', async () => {
   const evil = CORPUS[1];
   daemon.hello = { q: { understood: evil, searched_as_text: { text: evil, hint: evil, position: 0 }, hints: [{ instead: evil }] } };

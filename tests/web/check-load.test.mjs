@@ -111,6 +111,7 @@ async function attachWorker(session) {
   });
 }
 
+// a busy page keeps a bounded number of lines and rows.
 test('check 3: a million lines leave no more in memory than a hundred thousand', async (t) => {
   daemon = await fake({ keep: false });
   const { page, offences } = await open(browser, { port: daemon.port });
