@@ -36,6 +36,26 @@ need_rust() {
     has cc || fail "a C compiler is missing (cc); on Debian: apt-get install build-essential"
 }
 
+# What builds and runs a program for arm64 on another machine: Rust's library for it, a C compiler and linker, and
+# qemu, which runs it.
+ARM64=aarch64-unknown-linux-gnu
+
+need_arm64() {
+    need_rust
+    has rustup || fail "rustup is missing, which brings Rust's library for $ARM64"
+    rustup target add "$ARM64"
+    has aarch64-linux-gnu-gcc && has qemu-aarch64-static ||
+        apt_install gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static
+}
+
+build_arm64() {
+    CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
+        CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc \
+        cargo build --release --locked --target "$ARM64"
+}
+
+run_arm64() { qemu-aarch64-static -L /usr/aarch64-linux-gnu "$@"; }
+
 # The embedded ClickHouse engine, as the npm package of this version, in .engine/.
 ENGINE_VERSION=26.7.3-stable.1
 
