@@ -330,7 +330,9 @@ impl Schema {
                  ADD INDEX IF NOT EXISTS attribute_values mapValues(attributes) \
                  TYPE bloom_filter(0.001) GRANULARITY 1 SETTINGS alter_sync = 0"
             ),
-            format!("ALTER TABLE {table} MATERIALIZE INDEX attribute_values"),
+            format!(
+                "ALTER TABLE {table} MATERIALIZE INDEX attribute_values SETTINGS mutations_sync = 0"
+            ),
         ]
     }
 
@@ -351,7 +353,9 @@ impl Schema {
                  SELECT toStartOfFiveMinutes(timestamp) AS time, level, service, environment, count()\n    \
                  GROUP BY time, level, service, environment\n)"
             ),
-            format!("ALTER TABLE {table} MATERIALIZE PROJECTION counts"),
+            format!(
+                "ALTER TABLE {table} MATERIALIZE PROJECTION counts SETTINGS mutations_sync = 0"
+            ),
         ]
     }
 
