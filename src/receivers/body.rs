@@ -44,6 +44,7 @@ pub(super) async fn read(
     let too_large = || Reject::TooLarge {
         limit,
         what: "the request body is",
+        setting: "limits.body",
     };
     let mut expected = headers
         .get(CONTENT_LENGTH)

@@ -276,6 +276,7 @@ impl From<DecodeError> for Reject {
             DecodeError::Expands { limit } => Reject::TooLarge {
                 limit,
                 what: "the request's records together are",
+                setting: "limits.in_flight",
             },
             DecodeError::Damaged { ref path, .. } => Reject::BadData {
                 field: path.clone(),

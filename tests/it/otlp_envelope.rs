@@ -271,3 +271,41 @@ fn g_21_h_26_a_token_that_may_only_read_is_known_and_refused() {
         }
     }
 }
+
+#[test]
+fn h_13_an_empty_body_is_an_empty_request_however_it_is_said_to_be_packed() {
+    let door = Door::shared();
+    for coding in ["gzip", "zstd", "deflate", "identity"] {
+        let headers = [
+            ("content-type", "application/x-protobuf"),
+            ("content-encoding", coding),
+        ];
+        let answer = plain::request(door.http, "POST", "/v1/logs", &headers, b"").unwrap();
+        assert_eq!((answer.status, answer.body.len()), (200, 0), "{coding}");
+    }
+}
+
+/// Case: 400 kB of a scope under 30,000 records, which each of them repeats.
+/// Holds: the refusal names the setting that would help.
+#[test]
+fn h_19_g_07_what_records_come_to_together_is_refused_with_its_own_setting() {
+    let door = Door::shared();
+    let attribute = format!(
+        r#"{{"key":"k","value":{{"stringValue":"{}"}}}}"#,
+        "s".repeat(60_000)
+    );
+    let body = format!(
+        r#"{{"resourceLogs":[{{"scopeLogs":[{{"scope":{{"attributes":[{attribute}]}},"logRecords":[{}]}}]}}]}}"#,
+        vec!["{}"; 30_000].join(",")
+    );
+    let answer = plain::request(
+        door.http,
+        "POST",
+        "/v1/logs",
+        &[("content-type", JSON)],
+        body.as_bytes(),
+    );
+    let (status, code, text) = json(&answer.unwrap());
+    assert_eq!((status, code), (413, 8));
+    assert!(text.contains("raise `limits.in_flight`"), "{text}");
+}
