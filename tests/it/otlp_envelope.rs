@@ -309,3 +309,32 @@ fn h_19_g_07_what_records_come_to_together_is_refused_with_its_own_setting() {
     assert_eq!((status, code), (413, 8));
     assert!(text.contains("raise `limits.in_flight`"), "{text}");
 }
+
+/// Case: a client sends 60 of 64 MiB, and then a little now and then, as `limits.body_timeout` allows.
+/// Holds: requests of others, which come in pieces too, are taken; it is the one in the way that is told to come
+/// back.
+#[test]
+fn g_23_h_31_a_large_body_that_stalls_is_in_nobodys_way() {
+    use std::io::{BufReader, Write as _};
+    let door = Door::open("");
+    let mut slow = std::net::TcpStream::connect(door.http).unwrap();
+    let head = "POST /v1/logs HTTP/1.1\r\nhost: x\r\ncontent-type: application/x-protobuf\r\ncontent-length: 67108864\r\n\r\n";
+    slow.write_all(head.as_bytes()).unwrap();
+    slow.write_all(&vec![0; 60 << 20]).unwrap();
+    door.wait_until("it is received as far as it comes", || {
+        door.metric("watchtower_intake_in_flight_bytes") > 60 << 20
+    });
+    let message = "m".repeat(500_000);
+    let body = format!(
+        r#"{{"resourceLogs":[{{"scopeLogs":[{{"logRecords":[{{"body":{{"stringValue":"{message}"}}}}]}}]}}]}}"#
+    );
+    for number in 0..20 {
+        slow.write_all(&[0; 5 << 10]).ok();
+        let headers = [("content-type", JSON)];
+        let answer = plain::request(door.http, "POST", "/v1/logs", &headers, body.as_bytes());
+        let answer = answer.unwrap();
+        assert_eq!(answer.status, 200, "{number}: {}", answer.text());
+    }
+    let told = plain::read_answer(&mut BufReader::new(slow)).unwrap();
+    assert_eq!((told.status, told.header("retry-after")), (503, Some("1")));
+}
