@@ -78,7 +78,9 @@ pub(super) async fn read(
             None => break,
             Some(Ok(frame)) => frame,
             Some(Err(error)) => {
-                let text = format!("the request body ended early: {error}");
+                let text = format!(
+                    "the request body ended early, or is not what its headers say: {error}"
+                );
                 return Err(Reject::bad_data(text));
             }
         };

@@ -101,10 +101,20 @@ fn h_11_what_is_no_http_is_explained() {
             (
                 post("host: x\r\nbad header\r\n") + "\r\n",
                 (400, 3),
-                "malformed",
+                "not as it must be",
             ),
             // These the parser takes, and the receivers do not.
-            (post("") + &length + &one, (400, 3), "`Host`"),
+            (post("") + &length + &one, (400, 3), "has none"),
+            (
+                post("host: x\r\nhost: x\r\n") + &length + &one,
+                (400, 3),
+                "has several",
+            ),
+            (
+                post("host: a/b@c\r\n") + &length + &one,
+                (400, 3),
+                "is neither",
+            ),
             (
                 post("host: x\r\ntransfer-encoding: gzip, chunked\r\n") + "\r\n0\r\n\r\n",
                 (400, 3),
@@ -337,4 +347,15 @@ fn g_23_h_31_a_large_body_that_stalls_is_in_nobodys_way() {
     }
     let told = plain::read_answer(&mut BufReader::new(slow)).unwrap();
     assert_eq!((told.status, told.header("retry-after")), (503, Some("1")));
+}
+
+#[test]
+fn g_27_a_call_to_the_path_of_http_is_told_in_grpc_which_method_there_is() {
+    let door = Door::shared();
+    for address in [door.grpc, door.http, door.web] {
+        let called = call(address, "/v1/logs", &[], framed(0, &one_record()));
+        let status = called.status();
+        assert_eq!((called.http, status.code() as i32), (200, 12));
+        assert!(status.message().contains(EXPORT), "{status:?}");
+    }
 }
