@@ -5,9 +5,10 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 /// A body that came slower than this on the whole is slow...
 const SLOW_BYTES_PER_SECOND: usize = 256 << 10;

@@ -289,7 +289,7 @@ mod tests {
             let stalled = (0..count).map(|_| read_half(bytes, &budget));
             let stalled = futures_util::future::join_all(stalled);
             let others = async {
-                std::thread::sleep(Duration::from_millis(1100));
+                tokio::time::sleep(Duration::from_millis(1100)).await;
                 let mut taken = 0;
                 for _ in 0..10 {
                     let pieces = vec![(5, 30 << 10); 3];

@@ -36,7 +36,7 @@ use bytes::Bytes;
 
 use crate::auth::{Denied, Tokens};
 use crate::config::Config;
-use crate::intake::resends::{Digest, Resends, Seen, digest};
+use crate::intake::resends::{Resends, Seen, digest};
 use crate::intake::{self, AddError, Filling, Intake, Permit};
 use crate::normalize::Context;
 use crate::record::Receiver;

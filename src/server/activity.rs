@@ -4,12 +4,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::body::{Body, HttpBody};
 use axum::response::Response;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
+use tokio::time::Instant;
 
 /// What one connection does. A request is under way until the last of its answer was taken, so that a live view
 /// is never idle.
@@ -101,18 +102,18 @@ impl HttpBody for Sent {
 mod tests {
     use super::*;
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn a_connection_is_idle_once_the_last_answer_was_sent() {
         let activity = Activity::new();
-        std::thread::sleep(Duration::from_millis(20));
+        tokio::time::advance(Duration::from_millis(20)).await;
         assert!(activity.idle() >= Duration::from_millis(20));
         let answer = activity.begin().with(Response::new(Body::from("sent")));
-        std::thread::sleep(Duration::from_millis(20));
+        tokio::time::advance(Duration::from_millis(20)).await;
         assert_eq!(activity.idle(), Duration::ZERO);
         let sent = axum::body::to_bytes(answer.into_body(), 10).await.unwrap();
         assert_eq!(&sent[..], b"sent");
         assert!(activity.idle() < Duration::from_millis(20));
-        std::thread::sleep(Duration::from_millis(20));
+        tokio::time::advance(Duration::from_millis(20)).await;
         assert!(activity.idle() >= Duration::from_millis(20));
     }
 }
