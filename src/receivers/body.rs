@@ -15,7 +15,7 @@ use crate::intake::{self, Budget, Permit};
 
 /// What is read and thrown away of a body that is refused, so that the answer is not lost in a
 /// connection reset while the client still sends, and the connection can be used again.
-const DRAIN_BYTES: usize = 1 << 20;
+const DRAIN_BYTES: usize = 8 << 20;
 const DRAIN_TIME: Duration = Duration::from_millis(500);
 /// What a sender is told whose body was in the way.
 const GAVE_WAY: &str = "the request came slowly, or is large, and others needed the memory that it held; see \

@@ -359,3 +359,24 @@ fn g_27_a_call_to_the_path_of_http_is_told_in_grpc_which_method_there_is() {
         assert!(status.message().contains(EXPORT), "{status:?}");
     }
 }
+
+/// Case: curl sends 5 MB over HTTP/2 to where it is refused.
+/// Holds: it sees the answer, which older ones lose where the stream ends while they send.
+#[test]
+fn h_11_h_21_curl_over_http2_sees_why_a_large_body_is_refused() {
+    let door = Door::open("auth:\n  ingest_tokens: [s3nder-token]\n");
+    let dir = tempfile::tempdir().unwrap();
+    let body = dir.path().join("body");
+    std::fs::write(&body, vec![b' '; 5_000_000]).unwrap();
+    for (path, status) in [("/v1/logs", "401"), ("/nowhere", "404")] {
+        let asked = std::process::Command::new("curl")
+            .args(["-sS", "--http2-prior-knowledge", "-o", "/dev/null"])
+            .args(["-w", "%{http_code}", "-H", "content-type: application/json"])
+            .arg("--data-binary")
+            .arg(format!("@{}", body.display()))
+            .arg(format!("http://{}{path}", door.http))
+            .output()
+            .unwrap();
+        assert_eq!(String::from_utf8_lossy(&asked.stdout), status, "{asked:?}");
+    }
+}
