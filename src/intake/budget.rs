@@ -1,12 +1,14 @@
 //! The bound on bytes that requests hold before they are committed.
 //!
 //! Bodies that are still being received hold half of it at most, so that senders who take their time
-//! cannot keep out those whose requests are there.
+//! cannot keep out those whose requests are there; and among themselves the large and slow ones give way to
+//! the others.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::Error;
+use super::incoming::{Body, Incoming};
 
 /// A number of bytes shared by all requests.
 #[derive(Debug, Clone)]
@@ -20,6 +22,7 @@ struct Inner {
     cap: usize,
     /// Bytes of bodies that are still being received; they are among the used.
     incoming: AtomicUsize,
+    bodies: Incoming,
 }
 
 impl Inner {
@@ -44,6 +47,7 @@ impl Budget {
                 used: AtomicUsize::new(0),
                 cap,
                 incoming: AtomicUsize::new(0),
+                bodies: Incoming::default(),
             }),
         }
     }
@@ -64,6 +68,7 @@ impl Budget {
             inner: Arc::clone(&self.inner),
             bytes: 0,
             incoming: 0,
+            body: None,
         };
         permit.grow(bytes)?;
         Ok(permit)
@@ -77,6 +82,7 @@ pub struct Permit {
     bytes: usize,
     /// How many of them are of a body that is still being received.
     incoming: usize,
+    body: Option<Arc<Body>>,
 }
 
 impl Permit {
@@ -111,11 +117,31 @@ impl Permit {
         })
         .map_err(|used| Error::Receiving { used, cap })?;
         self.incoming += bytes;
+        let body = self.body.get_or_insert_with(|| self.inner.bodies.enter());
+        body.grow(bytes);
         self.grow(bytes)
+    }
+
+    /// After [`Error::Receiving`]: tells bodies that are larger or slow to give way. Whether there are any, so that it
+    /// is worth trying again in a moment.
+    #[must_use]
+    pub fn make_room(&self, bytes: usize) -> bool {
+        self.inner.bodies.make_room(self.body.as_ref(), bytes)
+    }
+
+    /// Waits until the body is to give way to others; for ever, unless it is one that is still being received.
+    pub async fn must_give_way(&self) {
+        match &self.body {
+            Some(body) => body.must_give_way().await,
+            None => std::future::pending().await,
+        }
     }
 
     /// The body is there: its bytes count as those of any request.
     pub fn received(&mut self) {
+        if let Some(body) = self.body.take() {
+            self.inner.bodies.leave(&body);
+        }
         let bytes = std::mem::take(&mut self.incoming);
         self.inner.incoming.fetch_sub(bytes, Ordering::Relaxed);
     }
@@ -143,6 +169,7 @@ impl Permit {
             inner: Arc::clone(&self.inner),
             bytes: 0,
             incoming: 0,
+            body: None,
         }
     }
 

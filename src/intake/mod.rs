@@ -15,6 +15,7 @@ mod budget;
 mod commit;
 mod filling;
 mod ids;
+mod incoming;
 pub mod resends;
 #[cfg(test)]
 mod tests;

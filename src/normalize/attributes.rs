@@ -16,8 +16,24 @@ const MAX_KEY_BYTES: usize = 1024;
 /// Longest `watchtower.truncated`, before its last entry.
 const MAX_NOTE_BYTES: usize = 512;
 
-/// What a record's own attribute gets before its key where its scope has that key.
-const ASIDE_PREFIX: &str = "watchtower.record.";
+/// What the keys of a scope's attributes begin with among those of a record.
+pub(super) const SCOPE_PREFIX: &str = "otel.scope.";
+
+/// What an attribute gets before its key where that key is ours: a mark's, or one of the scope's.
+const ASIDE_PREFIX: &str = "watchtower.sent.";
+
+/// How often a key gets that prefix where one with it was sent too.
+const MAX_ASIDE: usize = 4;
+
+/// Attributes without which a resource is not known; they have a place however many others came before.
+const ESSENTIAL: [&str; 6] = [
+    "service.name",
+    "deployment.environment.name",
+    "deployment.environment",
+    "service.environment",
+    "environment",
+    "env",
+];
 
 /// Room that a list begins with.
 const FEW_ATTRIBUTES: usize = 12;
@@ -40,9 +56,32 @@ pub(crate) struct Attributes<'a> {
     before: Vec<(&'a str, &'a str)>,
     /// Whether a key came that does not stand in its place in `before`.
     out_of_step: bool,
+    /// Whether its scope's attributes will be added to it, under their own prefix.
+    has_scope: bool,
+    /// Whether the earlier of two values with one key moves aside.
+    keeps_all: bool,
+    /// How many stood in the list before those of the scope were added.
+    own: Option<usize>,
 }
 
 impl<'a> Attributes<'a> {
+    /// Those of a record that has a scope. What it calls itself as an attribute of a scope moves aside: it would pass
+    /// for one.
+    pub(crate) fn with_scope() -> Self {
+        Self {
+            has_scope: true,
+            ..Self::default()
+        }
+    }
+
+    /// Those of objects in objects, of which several members may come to one key.
+    pub(crate) fn of_objects() -> Self {
+        Self {
+            keeps_all: true,
+            ..Self::default()
+        }
+    }
+
     /// Adds an attribute, or replaces the value of the one with its key.
     #[inline]
     pub(crate) fn insert(
@@ -60,8 +99,11 @@ impl<'a> Attributes<'a> {
         if cut(&mut key, MAX_KEY_BYTES) {
             self.note(&key, key_bytes);
         }
+        if self.has_scope && key.starts_with(SCOPE_PREFIX) {
+            key = Cow::Owned([ASIDE_PREFIX, &key].concat());
+        }
         let found = self.find(&key);
-        if found.is_none() && self.list.len() >= limits.attributes {
+        if found.is_none() && self.list.len() >= limits.attributes && !is_essential(&key) {
             return self.leave_out();
         }
         let value_bytes = value.len();
@@ -71,7 +113,11 @@ impl<'a> Attributes<'a> {
         match found.and_then(|place| self.list.get_mut(place)) {
             Some(known) => {
                 repairs.duplicate_keys += 1;
-                known.1 = value;
+                let earlier = std::mem::replace(&mut known.1, value);
+                if self.keeps_all && earlier != known.1 {
+                    let key = known.0.clone();
+                    self.move_aside(&key, earlier);
+                }
             }
             None => {
                 self.out_of_step = true;
@@ -124,7 +170,10 @@ impl<'a> Attributes<'a> {
 
     fn put(&mut self, key: &'static str, value: Cow<'a, str>) {
         match self.find(key).and_then(|place| self.list.get_mut(place)) {
-            Some(known) => known.1 = value,
+            Some(sent) => {
+                let sent = std::mem::replace(&mut sent.1, value);
+                self.move_aside(key, sent);
+            }
             None => self.push(Cow::Borrowed(key), value),
         }
     }
@@ -137,27 +186,28 @@ impl<'a> Attributes<'a> {
         self.beyond += 1;
     }
 
-    /// Adds those of the scope, which are within the limits of a list of their own. An attribute of the
-    /// record that has the prefixed key of one of them, and would pass for it, moves aside.
+    /// Adds those of the scope, which are within the limits of a list of their own. None of the record's own has
+    /// such a key ([`Attributes::with_scope`]).
     pub(crate) fn inherit(&mut self, scope: &'a [KeyValue<'a>]) {
+        self.own = Some(self.list.len());
         for (key, value) in scope {
-            let value = Cow::Borrowed(value.as_ref());
-            match self.find(key).and_then(|place| self.list.get_mut(place)) {
-                Some(own) => {
-                    let own = std::mem::replace(&mut own.1, value);
-                    self.move_aside(key, own);
-                }
-                None => self.push(Cow::Borrowed(key), value),
-            }
+            self.push(Cow::Borrowed(key), Cow::Borrowed(value));
         }
     }
 
+    /// Keeps what was sent under a key that is ours.
     #[cold]
     fn move_aside(&mut self, key: &str, value: Cow<'a, str>) {
-        let key = [ASIDE_PREFIX, key].concat();
-        match self.find(&key).and_then(|place| self.list.get_mut(place)) {
+        let mut aside = [ASIDE_PREFIX, key].concat();
+        for _ in 1..MAX_ASIDE {
+            if self.find(&aside).is_none() {
+                break;
+            }
+            aside.insert_str(0, ASIDE_PREFIX);
+        }
+        match self.find(&aside).and_then(|place| self.list.get_mut(place)) {
             Some(known) => known.1 = value,
-            None => self.push(Cow::Owned(key), value),
+            None => self.push(Cow::Owned(aside), value),
         }
     }
 
@@ -212,13 +262,14 @@ impl<'a> Attributes<'a> {
             self.before.clear();
             // Keys that are not borrowed from the body end it: whatever follows them is compared with
             // nothing.
-            let borrowed = list.iter().map_while(|(key, value)| match key {
+            let own = list.iter().take(self.own.unwrap_or(list.len()));
+            let borrowed = own.map_while(|(key, value)| match key {
                 Cow::Borrowed(key) => Some((*key, borrowed_value(value))),
                 Cow::Owned(_) => None,
             });
             self.before.extend(borrowed);
         }
-        self.out_of_step = false;
+        (self.out_of_step, self.own) = (false, None);
         list.clear();
         self.list = list;
         self.places.clear();
@@ -262,6 +313,10 @@ impl<'a> Attributes<'a> {
         let is_key = |place: &usize| self.list.get(*place).is_some_and(|(known, _)| known == key);
         self.places.find(hasher.hash_one(key), is_key).copied()
     }
+}
+
+fn is_essential(key: &str) -> bool {
+    ESSENTIAL.contains(&key)
 }
 
 /// A value that lies in the body, or nothing.

@@ -23,6 +23,8 @@ pub(crate) struct Draft<'a> {
     pub(crate) span_id: Option<[u8; 8]>,
     /// The trace id's field as text, if it holds something that is no id.
     pub(crate) odd_trace_id: Cow<'a, str>,
+    /// A severity number that is none, as it was sent.
+    pub(crate) odd_severity_number: Cow<'a, str>,
     /// The same of the span id.
     pub(crate) odd_span_id: Cow<'a, str>,
     /// All 32 flags.

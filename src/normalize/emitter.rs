@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::attributes::SCOPE_PREFIX;
 use super::text::cut;
 use super::time::row_time;
 use super::{Attributes, Context, Draft, MAX_NAME_BYTES, Repairs, level_of_number, level_of_text};
@@ -16,9 +17,6 @@ const ENTRY_BYTES: usize = 8;
 
 /// Steps in bytes in which memory is asked for; what is within the first was taken with the body.
 const HOLD_STEP: usize = 64 << 10;
-
-/// What the keys of a scope's attributes begin with among those of a record.
-const SCOPE_PREFIX: &str = "otel.scope.";
 
 /// Why the records of a request cannot be taken although each could.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -201,6 +199,12 @@ impl<'s, S: Sink> Emitter<'s, S> {
         }
         if !draft.odd_span_id.is_empty() {
             attributes.mark("watchtower.original_span_id", draft.odd_span_id);
+        }
+        if !draft.odd_severity_number.is_empty() {
+            attributes.mark(
+                "watchtower.original_severity_number",
+                draft.odd_severity_number,
+            );
         }
         let by_number = level_of_number(draft.severity_number);
         let severity_number = match by_number {

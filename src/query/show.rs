@@ -19,8 +19,10 @@ impl Display for Expr {
             Expr::Levels(levels) => show_levels(f, *levels),
             Expr::Id(relation, id) => write!(f, "id{}{id}", sign(*relation)),
             Expr::Field(field, test) => {
-                show_field(f, field)?;
-                show_test(f, test)
+                let test = Shown(test).to_string();
+                // `a::b` is a word, such as the path of a module; `"a"::b` has a key.
+                show_field(f, field, test.starts_with("::"))?;
+                f.write_str(&test)
             }
             Expr::Message(needle) => text(f, needle.text()),
             Expr::Anywhere(needle) => {
@@ -62,17 +64,26 @@ fn show_levels(f: &mut Formatter<'_>, levels: LevelSet) -> fmt::Result {
     write!(f, "level:({})", names.join(" OR "))
 }
 
-fn show_field(f: &mut Formatter<'_>, field: &Field) -> fmt::Result {
+fn show_field(f: &mut Formatter<'_>, field: &Field, in_quotes: bool) -> fmt::Result {
     let name = match field {
         Field::Column(column) => column.name().to_owned(),
         Field::Attribute(Scope::Any, key) => key.clone(),
         Field::Attribute(Scope::Attributes, key) => format!("attributes.{key}"),
         Field::Attribute(Scope::Resource, key) => format!("resource.{key}"),
     };
-    if is_key(&name) {
+    if is_key(&name) && !in_quotes {
         f.write_str(&name)
     } else {
         quoted(f, &name)
+    }
+}
+
+/// What a field is tested for, with its sign.
+struct Shown<'t>(&'t Test);
+
+impl Display for Shown<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        show_test(f, self.0)
     }
 }
 

@@ -55,6 +55,8 @@ fn queries_are_understood() {
         ("f:\"\"", "f:\"\""),
         ("(a)(b)", "a b"),
         ("k:x(1)", "k:\"x(1)\""),
+        ("\"ody\"::r*o", "\"ody\"::r*o"),
+        ("ody::r*o", "\"ody::r*o\""),
     ] {
         assert_eq!(understood(text), expected, "{text}");
     }

@@ -11,12 +11,18 @@ use tokio::time::{Instant, timeout_at};
 
 use super::reply::Reject;
 use crate::buffers;
-use crate::intake::{Budget, Permit};
+use crate::intake::{self, Budget, Permit};
 
 /// What is read and thrown away of a body that is refused, so that the answer is not lost in a
 /// connection reset while the client still sends, and the connection can be used again.
-const DRAIN_BYTES: usize = 1 << 20;
+const DRAIN_BYTES: usize = 8 << 20;
 const DRAIN_TIME: Duration = Duration::from_millis(500);
+/// What a sender is told whose body was in the way.
+const GAVE_WAY: &str = "the request came slowly, or is large, and others needed the memory that it held; see \
+                        `limits.in_flight`";
+/// How often, and after what pause each time, it is looked whether others have given way.
+const ROOM_TRIES: u32 = 50;
+const ROOM_PAUSE: Duration = Duration::from_millis(10);
 /// Bytes a second that a body comes at; a slower one holds memory for hours on end.
 const SLOWEST: u64 = 4 << 10;
 
@@ -44,6 +50,7 @@ pub(super) async fn read(
     let too_large = || Reject::TooLarge {
         limit,
         what: "the request body is",
+        setting: "limits.body",
     };
     let mut expected = headers
         .get(CONTENT_LENGTH)
@@ -62,12 +69,18 @@ pub(super) async fn read(
     let mut first: Option<Bytes> = None;
     loop {
         let held = bytes.len() + first.as_ref().map_or(0, Bytes::len);
-        let next = timeout_at(due, body.frame());
-        let frame = match next.await.map_err(|_| Reject::BodyTimeout(pause))? {
+        let next = tokio::select! {
+            biased;
+            next = timeout_at(due, body.frame()) => next,
+            () = permit.must_give_way() => return Err(Reject::Unavailable(GAVE_WAY.to_owned())),
+        };
+        let frame = match next.map_err(|_| Reject::BodyTimeout(pause))? {
             None => break,
             Some(Ok(frame)) => frame,
             Some(Err(error)) => {
-                let text = format!("the request body ended early: {error}");
+                let text = format!(
+                    "the request body ended early, or is not what its headers say: {error}"
+                );
                 return Err(Reject::bad_data(text));
             }
         };
@@ -95,7 +108,7 @@ pub(super) async fn read(
             permit.received();
             permit.grow(more)?;
         } else {
-            permit.receive(more)?;
+            receive(&mut permit, more).await?;
         }
         if in_one_piece {
             first = Some(data);
@@ -109,6 +122,19 @@ pub(super) async fn read(
     }
     permit.received();
     Ok((first.unwrap_or_else(|| buffers::share(bytes)), permit))
+}
+
+/// Takes more bytes for a body under way. Where others hold them that are larger, or come slowly, those give way.
+async fn receive(permit: &mut Permit, bytes: usize) -> Result<(), Reject> {
+    for _ in 0..ROOM_TRIES {
+        match permit.receive(bytes) {
+            Err(intake::Error::Receiving { .. }) if permit.make_room(bytes) => {
+                tokio::time::sleep(ROOM_PAUSE).await;
+            }
+            result => return Ok(result?),
+        }
+    }
+    Ok(permit.receive(bytes)?)
 }
 
 /// The room to make for a body of which `total` bytes are there: twice as much, so that it is seldom
@@ -236,6 +262,49 @@ mod tests {
         // At the slowest speed there is, for hours.
         let slow = vec![(1000, SLOWEST as usize); 255];
         assert_eq!(read_pieces(slow, &budget).await, Ok(255 << 12));
+    }
+
+    /// Reads a body of which the first piece is there and nothing more comes.
+    async fn read_half(bytes: usize, budget: &Budget) -> Result<usize, Reject> {
+        let first =
+            futures_util::stream::iter([Ok::<_, std::convert::Infallible>(Bytes::from(vec![
+                7;
+                bytes
+            ]))]);
+        let mut body = Body::from_stream(first.chain(futures_util::stream::pending()));
+        let bounds = Bounds {
+            limit: 1 << 20,
+            pause: Duration::from_secs(30),
+        };
+        let read = read(&HeaderMap::new(), &mut body, bounds, budget, |_| None).await;
+        read.map(|(bytes, _permit)| bytes.len())
+    }
+
+    /// Case: one body that fills the half and stalls, and many that fill it together; then others come in pieces.
+    /// Holds: those in the way give way, and are told to come back; the others are taken.
+    #[tokio::test(start_paused = true)]
+    async fn large_and_slow_bodies_give_way_to_others() {
+        for (count, bytes) in [(1, 500 << 10), (20, 25 << 10)] {
+            let budget = Budget::new(1000 << 10);
+            let stalled = (0..count).map(|_| read_half(bytes, &budget));
+            let stalled = futures_util::future::join_all(stalled);
+            let others = async {
+                tokio::time::sleep(Duration::from_millis(1100)).await;
+                let mut taken = 0;
+                for _ in 0..10 {
+                    let pieces = vec![(5, 30 << 10); 3];
+                    taken += usize::from(read_pieces(pieces, &budget).await.is_ok());
+                }
+                taken
+            };
+            let (stalled, taken) = tokio::join!(stalled, others);
+            assert_eq!(taken, 10, "{count} bodies of {bytes}");
+            let given_way = stalled
+                .iter()
+                .filter(|read| matches!(read, Err(Reject::Unavailable(_))));
+            assert!(given_way.count() > 0);
+            assert_eq!(budget.used(), 0);
+        }
     }
 
     #[tokio::test(start_paused = true)]

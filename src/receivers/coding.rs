@@ -111,7 +111,8 @@ impl Unpacker {
         bytes: Bytes,
         permit: &mut Permit,
     ) -> Result<Bytes, Reject> {
-        if coding == Coding::Identity {
+        // Nothing is nothing, however it is said to be packed.
+        if coding == Coding::Identity || bytes.is_empty() {
             return Ok(bytes);
         }
         let decoder = coding
@@ -178,6 +179,7 @@ impl Unpacking<'_> {
                 return Err(Reject::TooLarge {
                     limit: self.limit,
                     what: "the decompressed request body is",
+                    setting: "limits.body",
                 });
             }
             permit.grow(self.filled.saturating_sub(permit.bytes()))?;

@@ -42,11 +42,29 @@ pub(super) fn wrong(request: &Request) -> Option<Reject> {
             ),
         });
     }
-    let nameless = request.version() == Version::HTTP_11 && !headers.contains_key(HOST);
-    nameless.then(|| Reject::BadData {
+    let fault = host_fault(headers).filter(|_| request.version() == Version::HTTP_11)?;
+    Some(Reject::BadData {
         field: "host".to_owned(),
-        text: "a request over HTTP/1.1 has a `Host` header, and this one has none".to_owned(),
+        text: format!(
+            "a request over HTTP/1.1 has one `Host` header, a name or an address, and {fault}"
+        ),
     })
+}
+
+/// What is wrong with the `Host` of a request (RFC 9112, section 3.2).
+fn host_fault(headers: &HeaderMap) -> Option<&'static str> {
+    let mut hosts = headers.get_all(HOST).iter();
+    let Some(host) = hosts.next() else {
+        return Some("this one has none");
+    };
+    if hosts.next().is_some() {
+        return Some("this one has several");
+    }
+    let is_odd = |byte: &u8| !byte.is_ascii_graphic() || b"/@?#\\".contains(byte);
+    host.as_bytes()
+        .iter()
+        .any(is_odd)
+        .then_some("that of this one is neither")
 }
 
 fn size(headers: &HeaderMap) -> usize {

@@ -112,6 +112,7 @@ async fn receive(door: &Door, parts: &Parts, body: &mut Body) -> Result<(Bytes, 
         Reject::TooLarge { .. } => Reject::TooLarge {
             limit: door.bounds.limit,
             what: "the message is",
+            setting: "limits.body",
         },
         other => other,
     })?;

@@ -6,15 +6,16 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::Method;
 use axum::http::request::Parts;
+use axum::http::{Method, Version};
 use axum::response::Response;
 
 use super::Door;
 use super::caller::{self, Caller, Form};
 use super::coding::Coding;
 use super::decode::{self, Outcome};
-use super::encoding::Encoding;
+use super::encoding::{Encoding, is_grpc};
+use super::paths;
 use super::reply::Reject;
 use super::response;
 use crate::record::Receiver;
@@ -26,6 +27,13 @@ pub(super) async fn export(State(door): State<Arc<Door>>, request: Request) -> R
 
 pub(super) async fn answer(door: &Door, request: Request, peer: Option<SocketAddr>) -> Response {
     let (parts, mut body) = request.into_parts();
+    if is_grpc(&parts.headers) && parts.version >= Version::HTTP_2 {
+        let caller = Caller::new(Receiver::OtlpGrpc, Form::Grpc, &parts.headers, peer);
+        let reject = Reject::Path(paths::no_method(parts.uri.path()));
+        return door
+            .refuse(&caller, reject, &parts.headers, &mut body)
+            .await;
+    }
     let encoding = Encoding::of_answer(&parts.headers);
     let form = Form::Http(encoding);
     let caller = Caller::new(Receiver::OtlpHttp, form, &parts.headers, peer);

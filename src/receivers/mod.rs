@@ -36,7 +36,7 @@ use bytes::Bytes;
 
 use crate::auth::{Denied, Tokens};
 use crate::config::Config;
-use crate::intake::resends::{Digest, Resends, Seen, digest};
+use crate::intake::resends::{Resends, Seen, digest};
 use crate::intake::{self, AddError, Filling, Intake, Permit};
 use crate::normalize::Context;
 use crate::record::Receiver;
@@ -73,8 +73,8 @@ enum Identity {
     None,
     /// By its bytes, if their records have times of their own.
     Bytes { sender: u64 },
-    /// By a key that its sender gave it.
-    Key(Digest),
+    /// By a key that its sender gave it, and its bytes: under one key that was given to two requests, both are stored.
+    Key(u64),
 }
 
 impl Door {
@@ -188,7 +188,7 @@ impl Door {
         let deadline = Instant::now() + wait;
         let name = match identity {
             Identity::Bytes { sender } => Some(digest(&body, sender)),
-            Identity::Key(digest) => Some(digest),
+            Identity::Key(key) => Some(digest(&body, key)),
             Identity::None => None,
         };
         let ticket = match name.filter(|_| self.config.intake.dedup_resends) {
@@ -239,7 +239,7 @@ impl Door {
         match headers.get("idempotency-key") {
             Some(key) if !key.is_empty() => {
                 let seed = !self.tokens.sender(headers);
-                Identity::Key(digest(key.as_bytes(), seed))
+                Identity::Key(u128::from_le_bytes(digest(key.as_bytes(), seed)) as u64)
             }
             _ => Identity::None,
         }
@@ -276,6 +276,7 @@ impl From<DecodeError> for Reject {
             DecodeError::Expands { limit } => Reject::TooLarge {
                 limit,
                 what: "the request's records together are",
+                setting: "limits.in_flight",
             },
             DecodeError::Damaged { ref path, .. } => Reject::BadData {
                 field: path.clone(),

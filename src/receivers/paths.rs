@@ -133,14 +133,11 @@ fn signal(path: &str, grpc: bool) -> Option<&'static str> {
 
 /// What was probably meant; `own` is the path that takes OTLP here.
 fn hint(at: At, path: &str, grpc: bool, own: &str) -> String {
+    if grpc {
+        return no_method(path);
+    }
     let known: String = path.chars().take(PATH_CHARS).collect();
     let path = path.trim_end_matches('/');
-    if grpc {
-        return format!(
-            "no gRPC method {known}; logs are taken by {}",
-            super::grpc::EXPORT_PATH
-        );
-    }
     if path.is_empty() {
         return format!(
             "nothing is taken at /: OTEL_EXPORTER_OTLP_LOGS_ENDPOINT is used as it is, so write {own} at \
@@ -174,6 +171,15 @@ fn hint(at: At, path: &str, grpc: bool, own: &str) -> String {
         return format!("nothing at {known}: plain JSON is taken by the web port, `listen.web`");
     }
     format!("nothing at {known}; OTLP logs are taken by POST {own}")
+}
+
+/// What a gRPC call to a path is told that is none of its methods.
+pub(super) fn no_method(path: &str) -> String {
+    let known: String = path.chars().take(PATH_CHARS).collect();
+    format!(
+        "no gRPC method {known}; logs are taken by {}",
+        super::grpc::EXPORT_PATH
+    )
 }
 
 /// Whether a request that the web port has no path for is one of an OTLP sender.

@@ -45,6 +45,8 @@ pub(crate) enum Reject {
     TooLarge {
         limit: usize,
         what: &'static str,
+        /// The setting that would help.
+        setting: &'static str,
     },
     /// Too many bytes of headers.
     Headers {
@@ -170,8 +172,12 @@ impl Reject {
             Reject::Origin(origin) => format!(
                 "pages of {origin} may not send logs here; add it to `cors.origins` if they should"
             ),
-            Reject::TooLarge { limit, what } => format!(
-                "{what} larger than {limit} bytes; send smaller batches, or raise `limits.body`"
+            Reject::TooLarge {
+                limit,
+                what,
+                setting,
+            } => format!(
+                "{what} larger than {limit} bytes; send smaller batches, or raise `{setting}`"
             ),
             Reject::Headers { bytes, limit } => format!(
                 "the request's headers come to {bytes} bytes, and {limit} are taken; send fewer or shorter ones"

@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 const ANSWERS: [(&[u8], &str); 4] = [
     (
         b"HTTP/1.1 400 ",
-        r#"{"code":3,"message":"this is no HTTP/1.1 that can be read: the request line, a header or the content length is malformed"}"#,
+        r#"{"code":3,"message":"this is no HTTP/1.1 that can be read: the request line, a header, the content length or the transfer encoding is not as it must be"}"#,
     ),
     (
         b"HTTP/1.1 414 ",

@@ -1,6 +1,7 @@
 //! The one HTTP server behind every listener: accepts, speaks TLS where set, serves HTTP/1.1 and
 //! HTTP/2 (also in clear text with prior knowledge) and ends in bounded time.
 
+mod activity;
 mod addresses;
 mod explain;
 mod places;
@@ -31,6 +32,7 @@ pub use switch::{Quick, Routes, Switch};
 pub use tls::{Error as TlsError, acceptor};
 
 use crate::config::Limits;
+use activity::Activity;
 use explain::Explained;
 use sniff::Opening;
 
@@ -45,6 +47,9 @@ const STREAM_HEADER_BYTES: u32 = 64 << 10;
 /// After this much silence an HTTP/2 client is asked whether it is still there.
 const PING_EVERY: Duration = Duration::from_secs(30);
 const PING_TIMEOUT: Duration = Duration::from_secs(20);
+/// A connection of HTTP/2 without a request is let go after so many times `limits.header_timeout`, as one of HTTP/1.1
+/// is after that time itself: clients keep the former open between requests.
+const IDLE_TIMES: u32 = 10;
 
 /// What a connection is made under.
 #[derive(Clone)]
@@ -215,6 +220,21 @@ impl Server {
         }
     }
 
+    /// Waits until a connection has had no request for too long; for less, where others wait for its place.
+    async fn useless(&self, activity: Option<Arc<Activity>>, header_timeout: Duration) {
+        let Some(activity) = activity else {
+            return std::future::pending().await;
+        };
+        loop {
+            tokio::time::sleep(header_timeout / 2).await;
+            let idle = activity.idle();
+            let is_wanted = idle >= header_timeout && self.places.is_full();
+            if is_wanted || idle >= header_timeout * IDLE_TIMES {
+                return;
+            }
+        }
+    }
+
     async fn http<S>(
         self,
         stream: S,
@@ -225,6 +245,7 @@ impl Server {
     ) where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
+        let activity = is_http2.then(Activity::new);
         // Known already, so that no client can stall in between.
         let mut builder = if is_http2 {
             auto::Builder::new(TokioExecutor::new()).http2_only()
@@ -246,7 +267,7 @@ impl Server {
             .keep_alive_timeout(PING_TIMEOUT);
         let connection = builder.serve_connection_with_upgrades(
             TokioIo::new(Explained::new(stream)),
-            TowerToHyperService::new(routes.serve(peer)),
+            TowerToHyperService::new(routes.serve(peer, activity.clone())),
         );
         tokio::pin!(connection);
         let ended = tokio::select! {
@@ -255,6 +276,12 @@ impl Server {
                 // HTTP/2 gets GOAWAY, HTTP/1.1 `connection: close`; requests under way finish.
                 connection.as_mut().graceful_shutdown();
                 connection.await
+            }
+            () = self.useless(activity, terms.header_timeout) => {
+                debug!(%peer, "closed a connection without requests");
+                connection.as_mut().graceful_shutdown();
+                // A client that does not answer to that is not waited for.
+                tokio::time::timeout(PING_TIMEOUT, connection).await.unwrap_or(Ok(()))
             }
         };
         if let Err(error) = ended {

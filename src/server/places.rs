@@ -100,6 +100,12 @@ impl Places {
         self.inner.limit.saturating_sub(free) as u64
     }
 
+    /// Whether senders that come now have to wait.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.inner.shared.available_permits() == 0
+    }
+
     /// How often the limit was reached.
     #[must_use]
     pub fn reached(&self) -> u64 {

@@ -2,15 +2,17 @@
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
+use super::activity::{Activity, UnderWay};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, Request};
 use axum::response::Response;
 use futures_util::FutureExt;
-use futures_util::future::{BoxFuture, Map};
+use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 use tower::{Service, ServiceExt as _};
 
@@ -67,8 +69,12 @@ impl Switch {
     }
 
     /// Serves the requests of one connection.
-    pub(super) fn serve(self, peer: SocketAddr) -> Peer {
-        Peer { switch: self, peer }
+    pub(super) fn serve(self, peer: SocketAddr, activity: Option<Arc<Activity>>) -> Peer {
+        Peer {
+            switch: self,
+            peer,
+            activity,
+        }
     }
 }
 
@@ -77,6 +83,8 @@ impl Switch {
 pub(super) struct Peer {
     switch: Switch,
     peer: SocketAddr,
+    /// Noted where it is asked for.
+    activity: Option<Arc<Activity>>,
 }
 
 impl<B> Service<Request<B>> for Peer
@@ -86,7 +94,7 @@ where
 {
     type Response = Response;
     type Error = Infallible;
-    type Future = Map<BoxFuture<'static, Response>, fn(Response) -> Result<Response, Infallible>>;
+    type Future = Noted;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))
@@ -94,11 +102,13 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let mut request = request.map(Body::new);
+        let under_way = self.activity.as_ref().map(Activity::begin);
+        let noted = |answer| Noted { answer, under_way };
         let router = {
             let routes = self.switch.routes.borrow();
             if let Some(quick) = &routes.quick {
                 match quick(request, self.peer) {
-                    Ok(answer) => return answer.map(Ok),
+                    Ok(answer) => return noted(answer),
                     Err(back) => request = back,
                 }
             }
@@ -106,11 +116,28 @@ where
         };
         request.extensions_mut().insert(ConnectInfo(self.peer));
         let answer = router.oneshot(request);
-        let answer: BoxFuture<'static, Response> = Box::pin(answer.map(|answer| match answer {
+        noted(Box::pin(answer.map(|answer| match answer {
             Ok(answer) => answer,
             Err(never) => match never {},
-        }));
-        answer.map(Ok)
+        })))
+    }
+}
+
+/// An answer on its way, and the note that it is.
+pub(super) struct Noted {
+    answer: BoxFuture<'static, Response>,
+    under_way: Option<UnderWay>,
+}
+
+impl Future for Noted {
+    type Output = Result<Response, Infallible>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let answer = ready!(self.answer.as_mut().poll(context));
+        Poll::Ready(Ok(match self.under_way.take() {
+            None => answer,
+            Some(under_way) => under_way.with(answer),
+        }))
     }
 }
 
@@ -126,7 +153,12 @@ mod tests {
         let ask = async || {
             let request = Request::builder().body(Body::empty()).unwrap();
             let peer = SocketAddr::from(([127, 0, 0, 1], 9));
-            let answer = switch.clone().serve(peer).oneshot(request).await.unwrap();
+            let answer = switch
+                .clone()
+                .serve(peer, None)
+                .oneshot(request)
+                .await
+                .unwrap();
             axum::body::to_bytes(answer.into_body(), 100).await.unwrap()
         };
         assert_eq!(ask().await, "old");

@@ -198,3 +198,35 @@ fn g_25_r_056_the_end_is_told_and_requests_under_way_finish() {
     assert!(daemon.wait_end().success());
     drop(dir);
 }
+
+/// Case: clients of HTTP/2 that keep all places and never ask for anything.
+/// Holds: they are told to go after a while, so that others come in.
+#[test]
+fn h_31_g_24_connections_without_requests_make_room() {
+    let door = Door::open("limits:\n  connections: 20\n  header_timeout: 1s\n");
+    let mut idle: Vec<_> = (0..8).map(|_| Frames::open(door.http)).collect();
+    let post = || {
+        let mut stream = connect(door.http);
+        let soon = Some(Duration::from_secs(2));
+        stream.set_read_timeout(soon).unwrap();
+        let length = ONE_RECORD_JSON.len();
+        let head = format!(
+            "POST /v1/logs HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n"
+        );
+        stream.write_all(&[head.as_bytes(), ONE_RECORD_JSON].concat())?;
+        http::read_answer(&mut BufReader::new(stream))
+    };
+    door.wait_until("a sender comes in", || {
+        post().is_ok_and(|answer| answer.status == 200)
+    });
+    for frames in &mut idle {
+        let told = loop {
+            match frames.next() {
+                Ok((GOAWAY, ..)) => break true,
+                Ok(_) => {}
+                Err(_) => break false,
+            }
+        };
+        assert!(told);
+    }
+}

@@ -101,10 +101,20 @@ fn h_11_what_is_no_http_is_explained() {
             (
                 post("host: x\r\nbad header\r\n") + "\r\n",
                 (400, 3),
-                "malformed",
+                "not as it must be",
             ),
             // These the parser takes, and the receivers do not.
-            (post("") + &length + &one, (400, 3), "`Host`"),
+            (post("") + &length + &one, (400, 3), "has none"),
+            (
+                post("host: x\r\nhost: x\r\n") + &length + &one,
+                (400, 3),
+                "has several",
+            ),
+            (
+                post("host: a/b@c\r\n") + &length + &one,
+                (400, 3),
+                "is neither",
+            ),
             (
                 post("host: x\r\ntransfer-encoding: gzip, chunked\r\n") + "\r\n0\r\n\r\n",
                 (400, 3),
@@ -269,5 +279,104 @@ fn g_21_h_26_a_token_that_may_only_read_is_known_and_refused() {
                 assert_eq!(json(&answer).0, status, "{token} at {path}");
             }
         }
+    }
+}
+
+#[test]
+fn h_13_an_empty_body_is_an_empty_request_however_it_is_said_to_be_packed() {
+    let door = Door::shared();
+    for coding in ["gzip", "zstd", "deflate", "identity"] {
+        let headers = [
+            ("content-type", "application/x-protobuf"),
+            ("content-encoding", coding),
+        ];
+        let answer = plain::request(door.http, "POST", "/v1/logs", &headers, b"").unwrap();
+        assert_eq!((answer.status, answer.body.len()), (200, 0), "{coding}");
+    }
+}
+
+/// Case: 400 kB of a scope under 30,000 records, which each of them repeats.
+/// Holds: the refusal names the setting that would help.
+#[test]
+fn h_19_g_07_what_records_come_to_together_is_refused_with_its_own_setting() {
+    let door = Door::shared();
+    let attribute = format!(
+        r#"{{"key":"k","value":{{"stringValue":"{}"}}}}"#,
+        "s".repeat(60_000)
+    );
+    let body = format!(
+        r#"{{"resourceLogs":[{{"scopeLogs":[{{"scope":{{"attributes":[{attribute}]}},"logRecords":[{}]}}]}}]}}"#,
+        vec!["{}"; 30_000].join(",")
+    );
+    let answer = plain::request(
+        door.http,
+        "POST",
+        "/v1/logs",
+        &[("content-type", JSON)],
+        body.as_bytes(),
+    );
+    let (status, code, text) = json(&answer.unwrap());
+    assert_eq!((status, code), (413, 8));
+    assert!(text.contains("raise `limits.in_flight`"), "{text}");
+}
+
+/// Case: a client sends 60 of 64 MiB, and then a little now and then, as `limits.body_timeout` allows.
+/// Holds: requests of others, which come in pieces too, are taken; it is the one in the way that is told to come
+/// back.
+#[test]
+fn g_23_h_31_a_large_body_that_stalls_is_in_nobodys_way() {
+    use std::io::{BufReader, Write as _};
+    let door = Door::open("");
+    let mut slow = std::net::TcpStream::connect(door.http).unwrap();
+    let head = "POST /v1/logs HTTP/1.1\r\nhost: x\r\ncontent-type: application/x-protobuf\r\ncontent-length: 67108864\r\n\r\n";
+    slow.write_all(head.as_bytes()).unwrap();
+    slow.write_all(&vec![0; 60 << 20]).unwrap();
+    door.wait_until("it is received as far as it comes", || {
+        door.metric("watchtower_intake_in_flight_bytes") > 60 << 20
+    });
+    let message = "m".repeat(500_000);
+    let body = format!(
+        r#"{{"resourceLogs":[{{"scopeLogs":[{{"logRecords":[{{"body":{{"stringValue":"{message}"}}}}]}}]}}]}}"#
+    );
+    for number in 0..20 {
+        slow.write_all(&[0; 5 << 10]).ok();
+        let headers = [("content-type", JSON)];
+        let answer = plain::request(door.http, "POST", "/v1/logs", &headers, body.as_bytes());
+        let answer = answer.unwrap();
+        assert_eq!(answer.status, 200, "{number}: {}", answer.text());
+    }
+    let told = plain::read_answer(&mut BufReader::new(slow)).unwrap();
+    assert_eq!((told.status, told.header("retry-after")), (503, Some("1")));
+}
+
+#[test]
+fn g_27_a_call_to_the_path_of_http_is_told_in_grpc_which_method_there_is() {
+    let door = Door::shared();
+    for address in [door.grpc, door.http, door.web] {
+        let called = call(address, "/v1/logs", &[], framed(0, &one_record()));
+        let status = called.status();
+        assert_eq!((called.http, status.code() as i32), (200, 12));
+        assert!(status.message().contains(EXPORT), "{status:?}");
+    }
+}
+
+/// Case: curl sends 5 MB over HTTP/2 to where it is refused.
+/// Holds: it sees the answer, which older ones lose where the stream ends while they send.
+#[test]
+fn h_11_h_21_curl_over_http2_sees_why_a_large_body_is_refused() {
+    let door = Door::open("auth:\n  ingest_tokens: [s3nder-token]\n");
+    let dir = tempfile::tempdir().unwrap();
+    let body = dir.path().join("body");
+    std::fs::write(&body, vec![b' '; 5_000_000]).unwrap();
+    for (path, status) in [("/v1/logs", "401"), ("/nowhere", "404")] {
+        let asked = std::process::Command::new("curl")
+            .args(["-sS", "--http2-prior-knowledge", "-o", "/dev/null"])
+            .args(["-w", "%{http_code}", "-H", "content-type: application/json"])
+            .arg("--data-binary")
+            .arg(format!("@{}", body.display()))
+            .arg(format!("http://{}{path}", door.http))
+            .output()
+            .unwrap();
+        assert_eq!(String::from_utf8_lossy(&asked.stdout), status, "{asked:?}");
     }
 }

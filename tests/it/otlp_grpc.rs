@@ -199,7 +199,7 @@ fn g_15_what_cannot_be_decoded_is_invalid_and_named() {
 
 #[test]
 fn g_16_g_18_g_23_no_room_is_unavailable_with_a_delay() {
-    let (door, _half) = Door::open_and_fill();
+    let (door, _waits, _redis) = Door::open_and_fill();
     let called = export(&door, &[], framed(0, &records(1, 300_000).encode_to_vec()));
     assert_eq!(called.code(), 14, "{called:?}");
     let status = called.status();

@@ -349,7 +349,7 @@ fn h_22_chunked_bodies_and_expect_work() {
 
 #[test]
 fn h_23_no_room_is_503_with_whole_seconds_on_every_door() {
-    let (door, _half) = Door::open_and_fill();
+    let (door, _waits, _redis) = Door::open_and_fill();
     let body = records(1, 300_000).encode_to_vec();
     let text = format!("{{\"message\":\"{}\"}}", "a".repeat(300_000));
     let answers = [

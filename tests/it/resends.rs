@@ -78,12 +78,20 @@ fn the_same_bytes_are_stored_once_and_acknowledged_each_time() {
 fn native_json_is_stored_once_for_each_key() {
     let dir = tempfile::tempdir().unwrap();
     let daemon = Daemon::start(dir.path(), "");
-    for (message, key) in [("a", ""), ("a", ""), ("b", "k1"), ("b", "k1"), ("c", "k2")] {
+    // Under the last key another request came before.
+    for (message, key) in [
+        ("a", ""),
+        ("a", ""),
+        ("b", "k1"),
+        ("b", "k1"),
+        ("c", "k2"),
+        ("d", "k2"),
+    ] {
         let answer = send_native(&daemon, &format!(r#"{{"message":"{message}"}}"#), key);
         assert_eq!(answer.status, 202);
         assert_eq!(answer.json()["accepted"], 1);
     }
-    assert_eq!(messages(&daemon), ["a", "a", "b", "c"]);
+    assert_eq!(messages(&daemon), ["a", "a", "b", "c", "d"]);
 }
 
 #[test]

@@ -10,6 +10,7 @@ fn every_reject() -> Vec<Reject> {
         Reject::TooLarge {
             limit: 67_108_864,
             what: "the request body is",
+            setting: "limits.body",
         },
         Reject::MediaType("text/html".into()),
         Reject::Coding("br".into()),
@@ -119,6 +120,7 @@ fn g_07_too_large_never_asks_to_come_back() {
     let too_large = || Reject::TooLarge {
         limit: 67_108_864,
         what: "the message is",
+        setting: "limits.body",
     };
     let response = too_large().into_grpc();
     assert_eq!(response.headers()["grpc-status"], "8");

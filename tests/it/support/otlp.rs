@@ -12,6 +12,7 @@ use prost::Message;
 
 use super::daemon::Daemon;
 use super::http;
+use super::redis::Redis;
 
 pub(crate) const PROTOBUF: &str = "application/x-protobuf";
 pub(crate) const JSON: &str = "application/json";
@@ -88,20 +89,27 @@ impl Door {
         Door { daemon, dir }
     }
 
-    /// One with 1 MiB for requests under way, most of which a request that is half sent holds.
-    pub(crate) fn open_and_fill() -> (Door, TcpStream) {
-        let door =
-            Door::open("limits:\n  body: 1MiB\n  in_flight: 1MiB\nintake:\n  frame_bytes: 64KiB\n");
-        let mut half = TcpStream::connect(door.http).unwrap();
+    /// One with 1 MiB for requests under way, most of which a request has that waits for a Redis that does not
+    /// answer.
+    pub(crate) fn open_and_fill() -> (Door, TcpStream, Redis) {
+        let redis = Redis::start();
+        let url = redis.url();
+        let door = Door::open(&format!(
+            "limits:\n  body: 1MiB\n  in_flight: 1MiB\n  commit_timeout: 60s\nintake:\n  frame_bytes: 64KiB\n\
+             queue:\n  kind: redis\n  redis:\n    url: {url}\n  disk:\n    min_free: 100TiB\n"
+        ));
+        redis.freeze(true);
+        let mut waits = TcpStream::connect(door.http).unwrap();
+        let body = records(1, 900_000).encode_to_vec();
         let head = format!(
-            "POST /v1/logs HTTP/1.1\r\nhost: x\r\ncontent-type: {PROTOBUF}\r\ncontent-length: 1000000\r\n\r\n"
+            "POST /v1/logs HTTP/1.1\r\nhost: x\r\ncontent-type: {PROTOBUF}\r\ncontent-length: {}\r\n\r\n",
+            body.len()
         );
-        half.write_all(head.as_bytes()).unwrap();
-        half.write_all(&vec![0; 900_000]).unwrap();
+        waits.write_all(&[head.as_bytes(), &body].concat()).unwrap();
         door.wait_until("the memory is full", || {
             door.metric("watchtower_intake_in_flight_bytes") > 800_000
         });
-        (door, half)
+        (door, waits, redis)
     }
 
     /// The one with default settings that tests share while they run.

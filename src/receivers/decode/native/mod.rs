@@ -30,7 +30,7 @@ pub fn decode_native(
     let mut walk = Walk {
         emitter: Emitter::new(context, sink),
         outcome: Outcome::default(),
-        attributes: Attributes::default(),
+        attributes: Attributes::of_objects(),
         shared: None,
         index: 0,
         any_readable: false,
@@ -174,10 +174,13 @@ impl<'a, S: Sink> Walk<'a, '_, S> {
     }
 
     fn emit(&mut self, parts: Parts<'a>) -> Result<(), Expands> {
+        // The record says of itself that a value was nested too deep, wherever it stood.
+        let deep = std::mem::take(&mut self.emitter.repairs.deep);
         let group = parts
             .resource
             .into_group(self.emitter.context, &mut self.emitter.repairs);
         let shared = Shared::new(group, parts.scope, &mut self.emitter.repairs);
+        self.emitter.repairs.deep = deep;
         let current = match self.shared.take() {
             Some(last) if last.group() == shared.group() => last,
             _ => {

@@ -58,7 +58,10 @@ impl<'a, 'w> NativeRecord<'a, 'w> {
             context,
             repairs,
             attributes,
-            resource: ResourceDraft::default(),
+            resource: ResourceDraft {
+                attributes: Attributes::of_objects(),
+                ..ResourceDraft::default()
+            },
             fields: [const { None }; Field::COUNT],
         };
         record.object(reader)?;
@@ -168,6 +171,8 @@ impl<'a, 'w> NativeRecord<'a, 'w> {
         }
     }
 
+    /// Adds an attribute. Members of several objects may come to one key, and none of them is lost; of one that is
+    /// there twice the last stands, as everywhere.
     fn attribute(&mut self, key: Cow<'a, str>, value: Cow<'a, str>) {
         self.attributes
             .insert(key, value, &self.context.limits, self.repairs);
@@ -374,7 +379,7 @@ fn whole(text: &str) -> Option<i64> {
 fn flags(text: &str) -> Option<u32> {
     match text.len() {
         2 => u32::from_str_radix(text, 16).ok(),
-        _ => u32::try_from(whole(text)?).ok(),
+        _ => u8::try_from(whole(text)?).ok().map(u32::from),
     }
 }
 

@@ -23,19 +23,19 @@ pub(super) fn unsigned(reader: &mut Reader<'_>, repairs: &mut Repairs) -> Result
     Ok(number.unwrap_or_default())
 }
 
-/// A number, in digits or by its name.
-pub(super) fn severity_number(
-    reader: &mut Reader<'_>,
+/// A number, in digits or by its name; else the text of what stands there.
+pub(super) fn severity_number<'a>(
+    reader: &mut Reader<'a>,
     repairs: &mut Repairs,
-) -> Result<i64, Damage> {
+) -> Result<Result<i64, Cow<'a, str>>, Damage> {
     let Some(text) = loose_number(reader, repairs)? else {
-        return Ok(0);
+        return Ok(Ok(0));
     };
     let number = Decimal::parse(&text).and_then(Decimal::whole);
     let number = number.and_then(|number| i64::try_from(number).ok());
     let number = number.or_else(|| severity_number_named(&text));
     repairs.odd_values += u32::from(number.is_none());
-    Ok(number.unwrap_or_default())
+    Ok(number.ok_or(text))
 }
 
 /// A time in nanoseconds, in digits; a date is taken as what it is.

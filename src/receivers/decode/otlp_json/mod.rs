@@ -220,7 +220,7 @@ impl<'s, S: Sink> Walk<'s, S> {
         mut reader: Reader<'a>,
         shared: &'a Shared<'a>,
     ) -> Result<(), Damage> {
-        let mut attributes = Attributes::default();
+        let mut attributes = Attributes::with_scope();
         each(&mut reader, "logRecords", |reader| {
             if reader.null()? {
                 return Ok(());
@@ -255,7 +255,10 @@ impl<'s, S: Sink> Walk<'s, S> {
                     draft.observed = stamp(reader, &mut self.emitter.repairs)?;
                 }
                 "severityNumber" | "severity_number" => {
-                    draft.severity_number = severity_number(reader, &mut self.emitter.repairs)?;
+                    match severity_number(reader, &mut self.emitter.repairs)? {
+                        Ok(number) => draft.severity_number = number,
+                        Err(odd) => draft.odd_severity_number = odd,
+                    }
                 }
                 "severityText" | "severity_text" => draft.severity_text = self.text(reader)?,
                 "body" => {

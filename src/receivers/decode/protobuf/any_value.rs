@@ -162,7 +162,11 @@ pub(super) fn key_value<'a>(
         let key = wire.key()?;
         match key.number() {
             1 => name = wire.bytes(key, "key")?,
-            2 => value = AnyValue::read(wire.message(key, "value")?, repairs)?,
+            2 => match AnyValue::read(wire.message(key, "value")?, repairs)? {
+                // As of any message that comes again.
+                AnyValue::Empty => {}
+                read => value = read,
+            },
             3 => {
                 wire.varint(key, "key_strindex")?;
                 repairs.string_table_refs += 1;

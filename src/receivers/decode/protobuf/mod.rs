@@ -130,7 +130,7 @@ fn scope_logs<'a, S: Sink>(
     }
     let shared = Shared::new(group, draft, &mut emitter.repairs);
     emitter.regroup();
-    let mut attributes = Attributes::default();
+    let mut attributes = Attributes::with_scope();
     let mut fields = wire;
     let mut num_records = 0;
     while !fields.is_empty() {
@@ -195,9 +195,11 @@ fn log_record<'a>(
             2 => draft.severity_number = severity_number(&mut wire, key)?,
             3 => draft.severity_text = utf8(wire.bytes(key, "severity_text")?, repairs),
             5 => {
-                draft.body = AnyValue::read(wire.message(key, "body")?, repairs)
+                let body = AnyValue::read(wire.message(key, "body")?, repairs)
                     .and_then(|value| value.text(context.limits.message, repairs))
                     .map_err(|error| error.within("body"))?;
+                // A message that comes again adds to itself; one without a member adds nothing.
+                draft.body = body.or(draft.body);
             }
             6 => attribute(&mut wire, key, attributes, context, repairs)?,
             7 => draft.dropped_attributes = count(&mut wire, key)?,

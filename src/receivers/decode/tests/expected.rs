@@ -96,9 +96,18 @@ fn get<'l>(list: &'l [(String, String)], key: &str) -> Option<&'l str> {
     Some(value.as_str()).filter(|value| !value.is_empty())
 }
 
-fn set(list: &mut Vec<(String, String)>, key: &str, value: impl Into<String>) {
-    let value = value.into();
-    *list = last_wins(list.drain(..).chain([(key.to_owned(), value)]));
+/// One of the daemon's own attributes; what was sent under its key is beside it.
+fn mark(list: &mut Vec<(String, String)>, key: &str, value: impl Into<String>) {
+    let sent = list.iter_mut().find(|(known, _)| known == key);
+    let Some((_, sent)) = sent else {
+        return list.push((key.to_owned(), value.into()));
+    };
+    let sent = std::mem::replace(sent, value.into());
+    let mut aside = format!("watchtower.sent.{key}");
+    while list.iter().any(|(known, _)| *known == aside) {
+        aside = format!("watchtower.sent.{aside}");
+    }
+    list.push((aside, sent));
 }
 
 fn cow_list(list: Vec<(String, String)>) -> Vec<(Cow<'static, str>, Cow<'static, str>)> {
@@ -142,14 +151,14 @@ fn expected_group(resource_logs: &ResourceLogs, scope_logs: &ScopeLogs) -> Group
         .unwrap_or_default()
         .to_owned();
     if resource.dropped_attributes_count > 0 {
-        set(
+        mark(
             &mut list,
             "otel.dropped_attributes_count",
             resource.dropped_attributes_count.to_string(),
         );
     }
     if !resource_logs.schema_url.is_empty() {
-        set(
+        mark(
             &mut list,
             "otel.resource.schema_url",
             &resource_logs.schema_url,
@@ -171,30 +180,27 @@ fn expected_scope(scope_logs: &ScopeLogs) -> Vec<(String, String)> {
     let scope = scope_logs.scope.clone().unwrap_or_default();
     let mut list = attributes(&scope.attributes);
     if scope.dropped_attributes_count > 0 {
-        set(
+        mark(
             &mut list,
             "dropped_attributes_count",
             scope.dropped_attributes_count.to_string(),
         );
     }
     if !scope_logs.schema_url.is_empty() {
-        set(&mut list, "schema_url", &scope_logs.schema_url);
+        mark(&mut list, "schema_url", &scope_logs.schema_url);
     }
     let prefixed = |(key, value)| (format!("otel.scope.{key}"), value);
     list.into_iter().map(prefixed).collect()
 }
 
 fn expected_record(record: &LogRecord, scope: &[(String, String)]) -> Record<'static> {
-    let mut list = attributes(&record.attributes);
-    for (key, value) in scope {
-        match list.iter_mut().find(|(known, _)| known == key) {
-            Some((_, own)) => {
-                let own = std::mem::replace(own, value.clone());
-                set(&mut list, &format!("watchtower.record.{key}"), own);
-            }
-            None => list.push((key.clone(), value.clone())),
-        }
-    }
+    let own = attributes(&record.attributes).into_iter();
+    let mut list = last_wins(own.map(|(key, value)| {
+        let scopes = key.starts_with("otel.scope.");
+        let aside = if scopes { "watchtower.sent." } else { "" };
+        (format!("{aside}{key}"), value)
+    }));
+    list.extend_from_slice(scope);
     let body = record
         .body
         .as_ref()
@@ -214,7 +220,7 @@ fn expected_record(record: &LogRecord, scope: &[(String, String)]) -> Record<'st
         .or_else(|| event_name.map(str::to_owned))
         .or_else(|| get(&list, "event.name").map(str::to_owned));
     if record.dropped_attributes_count > 0 {
-        set(
+        mark(
             &mut list,
             "otel.dropped_attributes_count",
             record.dropped_attributes_count.to_string(),
@@ -227,12 +233,12 @@ fn expected_record(record: &LogRecord, scope: &[(String, String)]) -> Record<'st
         let is_hex = sent.len() == 2 * right && sent.iter().all(u8::is_ascii_hexdigit);
         if !sent.is_empty() && sent.len() != right && !is_hex {
             let hex: String = sent.iter().map(|byte| format!("{byte:02x}")).collect();
-            set(&mut list, key, hex);
+            mark(&mut list, key, hex);
         }
     }
     let known = (1..=24).contains(&record.severity_number);
     if !known && record.severity_number != 0 {
-        set(
+        mark(
             &mut list,
             "watchtower.original_severity_number",
             record.severity_number.to_string(),
@@ -241,10 +247,10 @@ fn expected_record(record: &LogRecord, scope: &[(String, String)]) -> Record<'st
     let (timestamp, source, original) =
         expected_time(record.time_unix_nano, record.observed_time_unix_nano);
     if let Some(source) = source {
-        set(&mut list, "watchtower.timestamp_source", source);
+        mark(&mut list, "watchtower.timestamp_source", source);
     }
     if let Some(original) = original {
-        set(
+        mark(
             &mut list,
             "watchtower.original_timestamp",
             original.to_string(),

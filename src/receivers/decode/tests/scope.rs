@@ -34,7 +34,11 @@ fn m_23_m_28_resource_scope_and_record_keep_their_own_value_of_one_key() {
     let record = format!(
         r#"{{"attributes":[{},{}]}},{{}}"#,
         pair("same", "LOG"),
-        pair("otel.scope.full", "LOG")
+        [
+            pair("otel.scope.full", "LOG"),
+            pair("otel.scope.nobodys", "LOG")
+        ]
+        .join(",")
     );
     let rows = scoped(&scope, &record);
     assert_eq!(rows[0].resource("same"), Some("RES"));
@@ -45,7 +49,9 @@ fn m_23_m_28_resource_scope_and_record_keep_their_own_value_of_one_key() {
         ("otel.scope.only", Some("SCOPE"), Some("SCOPE")),
         // A record's own attribute under the whole name does not pass for the scope's, nor is it lost.
         ("otel.scope.full", Some("SCOPE"), Some("SCOPE")),
-        ("watchtower.record.otel.scope.full", Some("LOG"), None),
+        ("watchtower.sent.otel.scope.full", Some("LOG"), None),
+        ("otel.scope.nobodys", None, None),
+        ("watchtower.sent.otel.scope.nobodys", Some("LOG"), None),
     ] {
         let found = [rows[0].attribute(key), rows[1].attribute(key)];
         assert_eq!(found, [first, second], "{key}");
