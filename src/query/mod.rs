@@ -176,11 +176,6 @@ impl Query {
         matches!(self.0.expr, Expr::All)
     }
 
-    /// Whether level, service and environment say which records match.
-    pub(crate) fn is_of_counted_columns(&self) -> bool {
-        self.0.expr.is_of_counted_columns()
-    }
-
     /// Why the text was no query and is looked for as it stands.
     #[must_use]
     pub fn literal(&self) -> Option<&Fault> {

@@ -98,19 +98,6 @@ pub(super) enum Relation {
 }
 
 impl Expr {
-    /// Whether it asks for nothing but level, service and environment.
-    pub(super) fn is_of_counted_columns(&self) -> bool {
-        match self {
-            Expr::All | Expr::Levels(_) => true,
-            Expr::And(parts) | Expr::Or(parts) => parts.iter().all(Expr::is_of_counted_columns),
-            Expr::Not(part) => part.is_of_counted_columns(),
-            Expr::Field(Field::Column(column), _) => {
-                matches!(column, Column::Service | Column::Environment)
-            }
-            _ => false,
-        }
-    }
-
     /// Records with this text in their message.
     pub(super) fn message(text: &str) -> Expr {
         if text.is_empty() {

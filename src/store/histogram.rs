@@ -1,17 +1,9 @@
 //! How many records there are when.
-//!
-//! Where buckets are of whole five minutes and the query asks for nothing but level, service and
-//! environment, the counts are those that the table keeps beside its rows (its projection `counts`), and
-//! only the last minutes are read. ClickHouse reads the rows of parts that have no counts yet.
 
 use super::condition::Where;
 use super::explore::Row;
 use super::{Error, Kind, Reader};
 use crate::api::{Buckets, Histogram};
-
-/// Nanoseconds of five minutes, for which the table keeps counts.
-const KEPT: i64 = 300_000_000_000;
-const SECOND: i64 = 1_000_000_000;
 
 impl Reader {
     /// The time of the oldest record; the table's parts know it.
@@ -31,10 +23,17 @@ impl Reader {
         let mut condition = Where::default();
         condition.query(&buckets.query);
         let (condition, params) = condition.finish();
+        let Buckets {
+            start, end, step, ..
+        } = buckets;
+        // All of these numbers are ours.
         let sql = format!(
-            "SELECT key, name, toString(sum(records)) AS count FROM (\n{}\n)\n\
+            "SELECT toString(intDiv(toUnixTimestamp64Nano(l.timestamp) - {start}, {step})) AS key, level AS name, \
+             toString(count()) AS count\nFROM {} AS l\n\
+             WHERE l.timestamp >= fromUnixTimestamp64Nano({start}, 'UTC') \
+             AND l.timestamp < fromUnixTimestamp64Nano({end}, 'UTC') AND {condition}\n\
              GROUP BY key, name\nFORMAT JSONEachRow",
-            self.parts(buckets, &condition).join("\nUNION ALL\n")
+            self.table
         );
         let rows: Vec<Row> = match self.rows(&sql, &params).await {
             Ok(rows) => rows,
@@ -48,42 +47,5 @@ impl Reader {
                 .collect(),
             complete: true,
         })
-    }
-
-    /// The selects that count; all numbers in them are ours.
-    fn parts(&self, buckets: &Buckets, condition: &str) -> Vec<String> {
-        let Buckets {
-            query,
-            start,
-            end,
-            step,
-        } = buckets;
-        let select = |bucket: &str, range: &str| {
-            format!(
-                "SELECT toString({bucket}) AS key, level AS name, count() AS records\nFROM {} AS l\n\
-                 WHERE {range} AND {condition}\nGROUP BY key, name",
-                self.table
-            )
-        };
-        let mut parts = Vec::new();
-        let mut from = *start;
-        if step % KEPT == 0 && start % KEPT == 0 && query.is_of_counted_columns() {
-            let cut = end - end.rem_euclid(KEPT);
-            let [from_s, cut_s, step_s] = [*start, cut, *step].map(|time| time / SECOND);
-            let time = "toStartOfFiveMinutes(l.timestamp)";
-            parts.push(select(
-                &format!("intDiv(toUnixTimestamp({time}) - {from_s}, {step_s})"),
-                &format!("{time} >= toDateTime({from_s}) AND {time} < toDateTime({cut_s})"),
-            ));
-            from = cut;
-        }
-        parts.push(select(
-            &format!("intDiv(toUnixTimestamp64Nano(l.timestamp) - {start}, {step})"),
-            &format!(
-                "l.timestamp >= fromUnixTimestamp64Nano({from}, 'UTC') \
-                 AND l.timestamp < fromUnixTimestamp64Nano({end}, 'UTC')"
-            ),
-        ));
-        parts
     }
 }

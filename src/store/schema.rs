@@ -53,8 +53,6 @@ pub(super) struct Abilities {
     values_index: bool,
     /// Lengths of the strings within maps are a stream of their own, unless a setting says no.
     nested_sizes: bool,
-    /// Projections can be left to the merges.
-    late_projections: bool,
 }
 
 impl Abilities {
@@ -65,7 +63,6 @@ impl Abilities {
             text_index: major_minor >= (26, 2),
             values_index: major_minor >= (26, 2),
             nested_sizes: major_minor >= (26, 3),
-            late_projections: major_minor >= (26, 7),
         }
     }
 }
@@ -94,8 +91,8 @@ const MIGRATIONS: &[Migration] = &[
     },
     Migration {
         version: 5,
-        name: "counts by time",
-        statements: |schema, server| schema.counts(server),
+        name: "no counts beside the rows",
+        statements: |schema, _| vec![schema.without_counts()],
     },
     Migration {
         version: 6,
@@ -336,27 +333,11 @@ impl Schema {
         ]
     }
 
-    /// Counts for the histogram, which a part gets when it is merged: made at each insert, they would
-    /// double the files of a small one. The last statement makes those of older parts in the background.
-    fn counts(&self, server: &Abilities) -> Vec<String> {
-        if !server.late_projections {
-            return Vec::new();
-        }
+    /// Parts with a projection and parts without one are never merged with each other, so that one that only merges
+    /// make leaves more and more parts.
+    fn without_counts(&self) -> String {
         let table = self.table();
-        vec![
-            format!(
-                "ALTER TABLE {table} MODIFY SETTING materialize_projections_on_insert = 0,\n    \
-                 materialize_projections_on_merge = 1, lightweight_mutation_projection_mode = 'rebuild'"
-            ),
-            format!(
-                "ALTER TABLE {table} ADD PROJECTION IF NOT EXISTS counts (\n    \
-                 SELECT toStartOfFiveMinutes(timestamp) AS time, level, service, environment, count()\n    \
-                 GROUP BY time, level, service, environment\n)"
-            ),
-            format!(
-                "ALTER TABLE {table} MATERIALIZE PROJECTION counts SETTINGS mutations_sync = 0"
-            ),
-        ]
+        format!("ALTER TABLE {table} DROP PROJECTION IF EXISTS counts SETTINGS mutations_sync = 0")
     }
 
     /// The catalogue of fields.
@@ -483,20 +464,19 @@ mod tests {
 
     #[test]
     fn servers_are_asked_for_what_they_have() {
-        for (version, text_index, nested_sizes, late_projections) in [
-            ("26.7.2.1", true, true, true),
-            ("27.1.1.1-stable", true, true, true),
-            ("26.3", true, true, false),
-            ("26.2", true, false, false),
-            ("26.1.9.9", false, false, false),
-            ("25.12.1.1", false, false, false),
-            ("", false, false, false),
+        for (version, text_index, nested_sizes) in [
+            ("26.7.2.1", true, true),
+            ("27.1.1.1-stable", true, true),
+            ("26.3", true, true),
+            ("26.2", true, false),
+            ("26.1.9.9", false, false),
+            ("25.12.1.1", false, false),
+            ("", false, false),
         ] {
             let expected = Abilities {
                 text_index,
                 values_index: text_index,
                 nested_sizes,
-                late_projections,
             };
             assert_eq!(Abilities::of(version), expected, "{version}");
         }

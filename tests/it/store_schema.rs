@@ -207,6 +207,42 @@ async fn resources_of_the_version_before_are_kept() {
     assert_eq!(query(&client, failed).await, "0");
 }
 
+/// Case: a part that was merged, and a young one, which has no indexes yet.
+/// Holds: they are merged: nothing that only merges make keeps parts apart.
+#[tokio::test]
+async fn parts_of_every_age_can_be_merged() {
+    let engine = TestEngine::start().await;
+    let client = engine.client_with_tables().await;
+    for round in 1..=3 {
+        for number in 0..2 {
+            let insert = format!(
+                "INSERT INTO watchtower.logs (timestamp, id, message, attributes, resource) \
+                 SELECT now64(9), {round}{number}000 + number, 'm', map('k', 'v'), map('host.name', 'h') FROM numbers(100) \
+                 SETTINGS exclude_materialize_skip_indexes_on_insert = \
+                 'message_words, trace_id_bloom, attribute_values, resource_values'"
+            );
+            client.execute(&insert).await.unwrap();
+        }
+        client
+            .execute("OPTIMIZE TABLE watchtower.logs FINAL SETTINGS optimize_throw_if_noop = 1")
+            .await
+            .unwrap();
+        let parts = "SELECT uniqExact(partition), count(), sum(rows) FROM system.parts \
+                     WHERE database = 'watchtower' AND table = 'logs' AND active FORMAT TSV";
+        let parts = query(&client, parts).await;
+        let numbers: Vec<u64> = parts
+            .split('\t')
+            .map(|number| number.parse().unwrap())
+            .collect();
+        // The day may change meanwhile.
+        assert_eq!(
+            (numbers[0], numbers[2]),
+            (numbers[1], round * 200),
+            "{parts}"
+        );
+    }
+}
+
 /// Case: levels and services with times of their own, names that want escaping among them.
 /// Holds: each record goes when its time is over and no other does; the tables are not changed again when
 /// the daemon comes back, and are whole parts again once there are no exceptions.
