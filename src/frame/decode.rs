@@ -1,7 +1,7 @@
 //! A Native block of ours, read where it lies.
 
 use super::header::ID_STEP;
-use super::native::{COLUMNS, kind_in};
+use super::native::{COLUMNS, MAP_OF_FEW, kind_in};
 use super::read::{LowCardinality, MapColumn, Reader, fixed};
 use super::{Error, Frame, Header};
 use crate::record::{Level, Receiver};
@@ -77,8 +77,8 @@ impl<'a> Block<'a> {
             event_names: columns.low_cardinality()?,
             scope_names: columns.low_cardinality()?,
             scope_versions: columns.low_cardinality()?,
-            attributes: columns.map(false)?,
-            resources: columns.map(frame.header().version > 1)?,
+            attributes: columns.map()?,
+            resources: columns.map()?,
             receivers: columns.closed_set(&Receiver::ALL.map(Receiver::as_str))?,
             received_at: columns.numbers(8)?,
         };
@@ -396,8 +396,9 @@ impl<'a> Columns<'a> {
         Ok(column)
     }
 
-    fn map(&mut self, of_few: bool) -> Result<MapColumn<'a>, Error> {
-        let rows = self.rows;
+    fn map(&mut self) -> Result<MapColumn<'a>, Error> {
+        let (rows, next) = (self.rows, self.columns.as_slice().first());
+        let of_few = next.is_some_and(|column| kind_in(self.version, column) == MAP_OF_FEW);
         self.begin()?.map(rows, of_few)
     }
 }

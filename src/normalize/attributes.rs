@@ -6,6 +6,7 @@ use std::hash::{BuildHasher, RandomState};
 
 use hashbrown::HashTable;
 
+use super::resource::is_essential;
 use super::text::{MANY_KEYS, MAX_DEPTH, cut, head};
 use super::{Limits, MAX_NAME_BYTES, Repairs};
 use crate::record::KeyValue;
@@ -24,16 +25,6 @@ const ASIDE_PREFIX: &str = "watchtower.sent.";
 
 /// How often a key gets that prefix where one with it was sent too.
 const MAX_ASIDE: usize = 4;
-
-/// Attributes without which a resource is not known; they have a place however many others came before.
-const ESSENTIAL: [&str; 6] = [
-    "service.name",
-    "deployment.environment.name",
-    "deployment.environment",
-    "service.environment",
-    "environment",
-    "env",
-];
 
 /// Room that a list begins with.
 const FEW_ATTRIBUTES: usize = 12;
@@ -103,6 +94,7 @@ impl<'a> Attributes<'a> {
             key = Cow::Owned([ASIDE_PREFIX, &key].concat());
         }
         let found = self.find(&key);
+        // What names a resource has a place however many others came before.
         if found.is_none() && self.list.len() >= limits.attributes && !is_essential(&key) {
             return self.leave_out();
         }
@@ -313,10 +305,6 @@ impl<'a> Attributes<'a> {
         let is_key = |place: &usize| self.list.get(*place).is_some_and(|(known, _)| known == key);
         self.places.find(hasher.hash_one(key), is_key).copied()
     }
-}
-
-fn is_essential(key: &str) -> bool {
-    ESSENTIAL.contains(&key)
 }
 
 /// A value that lies in the body, or nothing.

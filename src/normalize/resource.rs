@@ -19,6 +19,13 @@ const ENVIRONMENT_KEYS: [&str; 5] = [
     "env",
 ];
 
+const SERVICE_KEY: &str = "service.name";
+
+/// Whether a resource is not known without the attribute of this key.
+pub(super) fn is_essential(key: &str) -> bool {
+    key == SERVICE_KEY || ENVIRONMENT_KEYS.contains(&key)
+}
+
 /// A resource as its sender wrote it.
 #[derive(Debug, Default)]
 pub(crate) struct ResourceDraft<'a> {
@@ -46,7 +53,7 @@ impl<'a> ResourceDraft<'a> {
         };
         let said = |value: Option<Cow<'a, str>>| value.filter(|value| !value.is_empty());
         let mut service = said(self.service)
-            .or_else(|| name("service.name"))
+            .or_else(|| name(SERVICE_KEY))
             .unwrap_or(Cow::Borrowed(UNKNOWN_SERVICE));
         let mut environment = said(self.environment)
             .or_else(|| ENVIRONMENT_KEYS.into_iter().find_map(name))

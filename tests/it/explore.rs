@@ -152,14 +152,8 @@ async fn an_aborted_search_ends_in_clickhouse() {
     let fill = "INSERT INTO watchtower.logs (timestamp, id, service, message)
         SELECT now64(9) - toIntervalSecond(number % 3000), number, 'api', repeat('ab ' || number, 20) FROM numbers(3000000)";
     client.execute(fill).await.unwrap();
-    let endpoint = engine.endpoint().await;
     let dir = tempfile::tempdir().unwrap();
-    let extra = format!(
-        "store:\n  url: {}\n  user: {}\n  password: {}\n",
-        endpoint.url,
-        endpoint.user,
-        endpoint.password.expose()
-    );
+    let extra = engine.as_store().await;
     let daemon = tokio::task::block_in_place(|| Daemon::start(dir.path(), &extra));
     let running = "SELECT count() FROM system.processes WHERE query LIKE '%match(l.message%' AND query NOT LIKE '%system.processes%'";
     let mut stream = TcpStream::connect(daemon.web).unwrap();

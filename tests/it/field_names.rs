@@ -53,14 +53,8 @@ fn fields(daemon: &Daemon, params: &str) -> Vec<Value> {
 async fn a_field_seen_once_is_found_under_many_later_records() {
     let engine = TestEngine::start().await;
     let client = engine.client_with_tables().await;
-    let endpoint = engine.endpoint().await;
     let dir = tempfile::tempdir().unwrap();
-    let extra = format!(
-        "store:\n  url: {}\n  user: {}\n  password: {}\n",
-        endpoint.url,
-        endpoint.user,
-        endpoint.password.expose()
-    );
+    let extra = engine.as_store().await;
     let daemon = tokio::task::block_in_place(|| Daemon::start(dir.path(), &extra));
     let now = jiff::Timestamp::now();
     let today = now.strftime("%Y-%m-%d").to_string();

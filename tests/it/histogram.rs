@@ -78,14 +78,8 @@ async fn counts_are_those_of_the_rows_over_any_range() {
     let client = engine.client_with_tables().await;
     let now = i64::try_from(jiff::Timestamp::now().as_nanosecond()).unwrap();
     fill(&client, now).await;
-    let endpoint = engine.endpoint().await;
     let dir = tempfile::tempdir().unwrap();
-    let extra = format!(
-        "store:\n  url: {}\n  user: {}\n  password: {}\n",
-        endpoint.url,
-        endpoint.user,
-        endpoint.password.expose()
-    );
+    let extra = engine.as_store().await;
     let daemon = tokio::task::block_in_place(|| Daemon::start(dir.path(), &extra));
     let part = format!(
         "from={}&to={}",

@@ -103,6 +103,11 @@ fn h_11_what_is_no_http_is_explained() {
                 (400, 3),
                 "not as it must be",
             ),
+            (
+                post("host: x\r\ntransfer-encoding: chunked\r\n") + "\r\nzz\r\n{}\r\n0\r\n\r\n",
+                (400, 3),
+                "not what its headers say",
+            ),
             // These the parser takes, and the receivers do not.
             (post("") + &length + &one, (400, 3), "has none"),
             (

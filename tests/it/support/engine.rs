@@ -96,6 +96,17 @@ impl TestEngine {
             .unwrap()
     }
 
+    /// What a daemon's configuration says so that it stores into this engine.
+    pub(crate) async fn as_store(&self) -> String {
+        let Endpoint {
+            url,
+            user,
+            password,
+        } = self.endpoint().await;
+        let password = password.expose();
+        format!("store:\n  url: {url}\n  user: {user}\n  password: {password}\n")
+    }
+
     /// A client of the engine, whichever endpoint it has.
     pub(crate) fn client(&self) -> Client {
         Client::new(self.engine().endpoint()).unwrap()

@@ -63,6 +63,18 @@ impl Stream {
         Stream { events, headers }
     }
 
+    /// Its headers keep proxies from holding events back, and it is in clear text.
+    pub(crate) fn assert_nothing_holds_it_back(&self) {
+        for (name, value) in [
+            ("content-type", "text/event-stream"),
+            ("cache-control", "no-store, no-transform"),
+            ("x-accel-buffering", "no"),
+            ("content-encoding", ""),
+        ] {
+            assert_eq!(self.header(name).unwrap_or_default(), value, "{name}");
+        }
+    }
+
     /// A header of the answer.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let found = self
